@@ -1,0 +1,41 @@
+# What memfit's own tests, examples and benchmarks are built with. Users of the library never read this file.
+
+# Everything of our own links this: a warning stops the build.
+add_library(memfit_warnings INTERFACE)
+target_compile_options(memfit_warnings INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror)
+
+find_program(MEMFIT_CCACHE ccache)
+mark_as_advanced(MEMFIT_CCACHE)
+if(MEMFIT_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${MEMFIT_CCACHE})
+endif()
+
+# memfit_test(<name> SOURCES <file>... [LABELS <label>...] [LIBRARIES <target>...])
+#
+# A GoogleTest program that is one entry of ctest. Label `large` keeps a test that wants much memory or time, and
+# label `gpu` one that wants a GPU, out of `bash tests/run.sh`. A program without a single test fails.
+function(memfit_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LABELS;LIBRARIES")
+  if(NOT arg_SOURCES)
+    message(FATAL_ERROR "memfit_test(${name}): no SOURCES")
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE
+    memfit::memfit memfit_warnings ${arg_LIBRARIES} GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+  set_tests_properties(${name} PROPERTIES
+    LABELS "${arg_LABELS}"
+    FAIL_REGULAR_EXPRESSION "0 tests from 0 test suites ran")
+endfunction()
+
+# memfit_example(<name> SOURCES <file>... [LIBRARIES <target>...])
+#
+# A small program without arguments that also runs as a test.
+function(memfit_example name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE memfit::memfit memfit_warnings ${arg_LIBRARIES})
+  if(MEMFIT_BUILD_TESTS)
+    add_test(NAME example.${name} COMMAND ${name})
+  endif()
+endfunction()
