@@ -1,0 +1,55 @@
+"""Writes rules.txt: PyTorch's SGD, Adam and AdamW in float64 over five steps, hyper-parameters off their defaults.
+
+Usage: python make_rules.py > rules.txt   (with the packages of requirements.txt)
+Values are hexadecimal doubles; parameters and gradients are representable in fp32.
+"""
+
+import torch
+
+STEPS = 5
+COUNT = 6
+CASES = [
+    ("sgd", torch.optim.SGD, dict(lr=0.05, weight_decay=0.1), []),
+    ("momentum", torch.optim.SGD, dict(lr=0.05, momentum=0.8, weight_decay=0.1), ["momentum_buffer"]),
+    ("momentum", torch.optim.SGD, dict(lr=0.05, momentum=0.8, dampening=0.3, weight_decay=0.1), ["momentum_buffer"]),
+    ("momentum", torch.optim.SGD, dict(lr=0.05, momentum=0.8, nesterov=True, weight_decay=0.1), ["momentum_buffer"]),
+    ("adam", torch.optim.Adam, dict(lr=0.02, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1), ["exp_avg", "exp_avg_sq"]),
+    ("adamw", torch.optim.AdamW, dict(lr=0.02, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1), ["exp_avg", "exp_avg_sq"]),
+]
+
+
+def row(key, values):
+    print(key, *(float(value).hex() for value in values.detach()))
+
+
+def fields(options):
+    for key, value in options.items():
+        if key == "betas":
+            yield from (f"beta{i + 1}={beta!r}" for i, beta in enumerate(value))
+        else:
+            yield f"{key}={float(value)!r}"
+
+
+def representable(*shape):
+    return torch.randn(*shape, dtype=torch.float32, generator=generator).double()
+
+
+generator = torch.Generator().manual_seed(20240601)
+start = representable(COUNT)
+gradients = representable(STEPS, COUNT) * torch.tensor([1, 1e-3, 10, 1, 0, 1], dtype=torch.float64)
+gradients = gradients.float().double()
+
+print(f"# made by make_rules.py: torch {torch.__version__.split('+')[0]}, float64")
+print("# case NAME hyper-parameters, then the start p, then per step: gradient g, parameter p, moments s0 s1")
+for name, kind, options, slots in CASES:
+    print("case", name, *fields(options))
+    parameter = torch.nn.Parameter(start.clone())
+    optimizer = kind([parameter], foreach=False, **options)
+    row("p", parameter)
+    for gradient in gradients:
+        parameter.grad = gradient.clone()
+        optimizer.step()
+        row("g", gradient)
+        row("p", parameter)
+        for index, slot in enumerate(slots):
+            row(f"s{index}", optimizer.state[parameter][slot])
