@@ -1,0 +1,80 @@
+# shellcheck shell=bash
+# Sourced by the scripts that promise to work on a fresh Debian or Ubuntu machine.
+#
+#   need_packages <package> | <command>=<package> ...
+#     Installs the packages that are missing, as root or through sudo, and stops the script with a clear message
+#     where it cannot. With <command>= in front, a command on the PATH counts as installed, wherever it came from.
+#     Where nothing is missing it changes nothing and asks for nothing.
+#   need_cmake
+#     Makes `cmake` and `ctest` at least 3.25, through a private copy in build/tools where the system's is older.
+
+packages_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+packages_stop() {
+  printf 'memfit: %s\n' "$@" >&2
+  exit 3
+}
+
+packages_missing() {
+  local want command package
+  for want in "$@"; do
+    command=${want%%=*}
+    package=${want#*=}
+    if [ "$command" != "$want" ] && command -v "$command" >/dev/null 2>&1; then
+      continue
+    fi
+    if command -v dpkg-query >/dev/null 2>&1 &&
+      dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed; then
+      continue
+    fi
+    printf '%s\n' "$package"
+  done
+}
+
+need_packages() {
+  local missing as_root=()
+  mapfile -t missing < <(packages_missing "$@")
+  [ "${#missing[@]}" -gt 0 ] || return 0
+  if [ -n "${MEMFIT_SKIP_PACKAGES:-}" ]; then
+    echo "memfit: going on without the packages ${missing[*]}, as MEMFIT_SKIP_PACKAGES asks" >&2
+    return 0
+  fi
+  if ! command -v apt-get >/dev/null 2>&1; then
+    packages_stop "this script installs packages on Debian and Ubuntu only, and these are missing: ${missing[*]}" \
+      "install what corresponds to them here, then run it again with MEMFIT_SKIP_PACKAGES=1"
+  fi
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null 2>&1; then
+      packages_stop "these packages are missing: ${missing[*]}" \
+        "installing them needs root or sudo; as root: apt-get install ${missing[*]}"
+    fi
+    as_root=(sudo)
+  fi
+  echo "memfit: installing ${missing[*]}"
+  if ! { "${as_root[@]}" apt-get update -qq &&
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+      apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >/dev/null; then
+    packages_stop "could not install ${missing[*]}" \
+      "as root: apt-get update && apt-get install ${missing[*]}"
+  fi
+}
+
+packages_cmake_is_new() {
+  local version
+  version=$("$1" --version 2>/dev/null | awk 'NR == 1 { print $3 }') || return 1
+  [ -n "$version" ] && [ "$(printf '3.25\n%s\n' "$version" | sort -V | head -n 1)" = 3.25 ]
+}
+
+need_cmake() {
+  local tools=$packages_root/build/tools
+  need_packages cmake=cmake
+  if packages_cmake_is_new cmake; then return 0; fi
+  if ! packages_cmake_is_new "$tools/bin/cmake"; then
+    echo "memfit: this system's CMake is older than 3.25; putting a newer one in build/tools"
+    need_packages python3-venv
+    if ! { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet 'cmake>=3.25,<4'; }; then
+      packages_stop "CMake 3.25 or newer is needed and pip could not install it"
+    fi
+  fi
+  PATH=$tools/bin:$PATH
+}

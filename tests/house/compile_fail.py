@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""Misuse does not compile, and the compiler's message says what is wrong in a line.
+
+Each compile_fail/*.cpp compiles as it stands and must stop compiling with -DMEMFIT_FAIL. Each of its lines
+`// expect: <regular expression>` must match a line of the compiler's output that says `error:` or `static assertion`.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+from house import WARNINGS, finish, parser, run
+
+
+def faults_of(command, source):
+    expected = re.findall(r"^// expect: (.+)$", source.read_text(), re.M)
+    if not expected:
+        return [f"{source.name}: no line '// expect: ...'"]
+    right = run(*command, source)
+    if right.returncode != 0:
+        return [f"{source.name}: the right use does not compile:\n{right.stdout}"]
+    wrong = run(*command, "-DMEMFIT_FAIL", source)
+    if wrong.returncode == 0:
+        return [f"{source.name}: the misuse compiles"]
+    errors = [line for line in wrong.stdout.splitlines() if re.search(r"\berror:|static.assert", line)]
+    return [f"{source.name}: no error says /{pattern}/; the errors are\n" + "\n".join(errors)
+            for pattern in expected if not any(re.search(pattern, line) for line in errors)]
+
+
+def main():
+    options = parser(__doc__)
+    options.add_argument("--compiler", default="g++")
+    options.add_argument("--cases", type=Path, default=Path(__file__).with_name("compile_fail"))
+    options = options.parse_args()
+    command = [options.compiler, "-std=c++20", "-fsyntax-only", *WARNINGS, "-I", options.include]
+    cases = sorted(options.cases.glob("*.cpp"))
+    if not cases:
+        sys.exit(f"no cases in {options.cases}")
+    faults = [fault for case in cases for fault in faults_of(command, case)]
+    finish(faults, f"{len(cases)} misuses are refused by {options.compiler} with a readable message")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Who may include whom, and the smells that say the factoring has slipped.
+
+core <- {codec, rule} <- exec <- top-level headers <- {registry, interop, umbrellas}: a header includes its own room and
+the rooms below it; codec and rule never include each other; checkpoint/plan and fit know of core/error alone; a .hpp
+includes no .cuh and no CUDA header.
+"""
+
+import re
+
+from house import finish, headers, parser, without_comments
+
+BELOW_TOP = {"core", "codec", "rule", "exec"}
+TOP = BELOW_TOP | {"top", "checkpoint", "fit", "parallel"}
+MAY_INCLUDE = {
+    "core": {"core"},
+    "codec": {"core", "codec"},
+    "rule": {"core", "rule"},
+    "exec": BELOW_TOP,
+    "top": TOP,
+    "checkpoint": TOP,
+    "parallel": TOP,
+    "registry": TOP | {"registry"},
+    "interop": TOP | {"registry", "interop"},
+    "umbrella": TOP | {"umbrella"},
+}
+UMBRELLAS = {"memfit/memfit.hpp", "memfit/memfit.cuh"}
+CUDA_HEADER = re.compile(r"^(cuda.*|cub/.*|thrust/.*|cuda/.*|cooperative_groups.*|nccl.*|cublas.*|.*\.cuh)$")
+STATEFUL = re.compile(r"\b(virtual|new|delete|malloc|calloc|free|std::(?:vector|map|unordered_map|string|deque|list)"
+                      r"|cudaStream_t|CUstream_st)\b(?!\s*;)")
+
+
+def room(header):
+    parts = header.split("/")
+    if len(parts) > 2:
+        return parts[1]
+    if header in UMBRELLAS:
+        return "umbrella"
+    return "registry" if parts[1].startswith("registry") else "top"
+
+
+def allowed(header, target):
+    if header.startswith("memfit/fit/"):
+        return target == "memfit/core/error.hpp" or target.startswith("memfit/fit/")
+    if header.startswith("memfit/checkpoint/plan"):
+        return target == "memfit/core/error.hpp"
+    return room(target) in MAY_INCLUDE[room(header)]
+
+
+def include_faults(header, text):
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
+        if not match:
+            continue
+        target, place = match.group(2), f"{header}:{number}"
+        if match.group(1) == '"' and not target.startswith("memfit/"):
+            yield f'{place}: write "memfit/<room>/..." in full, not "{target}"'
+        elif target.startswith("memfit/") and not allowed(header, target):
+            yield f"{place}: {room(header)} may not include {target}"
+        if header.endswith(".hpp") and CUDA_HEADER.match(target):
+            yield f"{place}: a .hpp includes no CUDA header ({target})"
+
+
+def names_of(texts, folder, declares):
+    """Names of the structs that `declares` recognizes by their first lines, gathered from one room."""
+    found = set()
+    for header, text in texts.items():
+        if room(header) == folder and "/detail/" not in header:
+            found |= {m.group(1) for m in re.finditer(r"\bstruct\s+(\w+)[^;{]*\{([^{}]*)", text) if declares(m.group(2))}
+    return found
+
+
+def smell_faults(texts):
+    rules = names_of(texts, "rule", lambda body: re.search(r"\bdouble\s+lr\b", body))
+    codecs = names_of(texts, "codec", lambda body: re.search(r"\bbits\b", body)) | {"dynamic8", "linear8", "float8"}
+    everywhere = [
+        (re.compile(r"#\s*pragma\s+omp|_Pragma\s*\(\s*omp"), "parallelism is an argument of the executor"),
+        (re.compile(r"#\s*(if|ifdef|elif)\b.*__(AVX|SSE|FMA)"), "vector units are chosen at run time"),
+    ]
+    for header, text in texts.items():
+        smells = list(everywhere)
+        where = room(header)
+        if where in ("codec", "exec") and rules:
+            smells.append((re.compile(rf"\b({'|'.join(sorted(rules))})\b"), "a rule's name has no place here"))
+        if where == "rule":
+            smells.append((re.compile(rf"\b({'|'.join(sorted(codecs))})\b"), "a codec's name has no place here"))
+        if where != "codec":
+            smells.append((re.compile(r"\b(256|127)(\.0?f?|[uUlLzZ]*)?\b"), "a format's number is at home in codec/"))
+        if where in ("codec", "rule"):
+            smells.append((STATEFUL, "no allocation, container, stream or virtual function in codec and rule"))
+        if header != "memfit/core/config.hpp":
+            smells.append((re.compile(r"#\s*(if|ifdef|ifndef|elif)\b.*__CUDACC__"), "only core/config asks for the compiler"))
+        for number, line in enumerate(text.splitlines(), 1):
+            for pattern, reason in smells:
+                if match := pattern.search(line):
+                    yield f"{header}:{number}: '{match.group().strip()}': {reason}"
+
+
+def main():
+    include = parser(__doc__).parse_args().include
+    raw = {h: (include / h).read_text() for h in headers(include, ".hpp", ".cuh")}
+    faults = [f"{h}: unknown room '{room(h)}'" for h in raw if room(h) not in MAY_INCLUDE.keys() | {"fit"}]
+    if not faults:
+        faults = [fault for h, text in raw.items() for fault in include_faults(h, text)]
+        faults += smell_faults({h: without_comments(text) for h, text in raw.items()})
+    finish(faults, f"{len(raw)} headers include only what their room may")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Builds and runs every test that needs neither a GPU nor a large machine: bash tests/run.sh
+# Installs what is missing first. The last lines are ctest's own; the exit status is non-zero when anything fails.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# shellcheck source=cmake/packages.sh
+source cmake/packages.sh
+need_packages g++=g++ ninja=ninja-build python3=python3 \
+  libgtest-dev libbenchmark-dev libdnnl-dev libcli11-dev nlohmann-json3-dev
+need_cmake
+
+if command -v ninja >/dev/null; then export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}; fi
+cmake --preset release
+cmake --build --preset release -j "$(nproc)"
+ctest --preset release -j "$(nproc)"
