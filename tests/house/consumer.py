@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A user's project builds and runs with memfit installed (find_package) and with memfit in its tree (add_subdirectory).
 
-The projects are examples/consumer/find_package and examples/consumer/add_subdirectory, copied out of the tree first.
+The project is examples/consumer/trainer.cpp with the CMakeLists.txt of one of the two ways, copied out of the tree.
 """
 
 import argparse
@@ -29,7 +29,9 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         project, build, prefix = folder / "project", folder / "build", folder / "prefix"
-        shutil.copytree(ROOT / "examples/consumer" / options.way, project)
+        consumer = ROOT / "examples/consumer"
+        shutil.copytree(consumer / options.way, project)
+        shutil.copy(consumer / "trainer.cpp", project)
         configure = [options.cmake, "-S", project, "-B", build]
         if options.way == "find_package":
             step(options.cmake, "--install", options.build, "--prefix", prefix)

@@ -1,5 +1,6 @@
 // Macros that X11, Windows, termios, complex.h, test frameworks and old C projects define.
-// Included as text after the standard headers and before memfit's: a user's include order can do that.
+// Included as text after the standard headers and before memfit's: a user's include order can do
+// that.
 #define Always 2
 #define B0 0000000
 #define Bool int

@@ -1,0 +1,86 @@
+// One translation unit of one_definition.py: uses what users use, and answers with a digest of
+// every bit it computed. MEMFIT_UNIT is the name of its only external function, another one for
+// each compiler and set of flags.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memfit/memfit.hpp>
+#include <vector>
+
+namespace {
+
+// FNV-1a over bytes.
+struct digest {
+  std::uint64_t value = 14695981039346656037u;
+
+  template <class E>
+  void add(std::vector<E> const& items) {
+    std::vector<unsigned char> bytes(items.size() * sizeof(E));
+    if (!bytes.empty()) std::memcpy(bytes.data(), items.data(), bytes.size());
+    for (unsigned char byte : bytes) value = (value ^ byte) * 1099511628211u;
+  }
+};
+
+// Values of many magnitudes, exact in any floating-point mode; some zero, some subnormal when
+// `power` says so.
+template <class E>
+std::vector<E> values(std::size_t count, std::uint32_t seed) {
+  std::vector<E> result;
+  for (std::size_t i = 0; i < count; ++i) {
+    seed = seed * 1664525u + 1013904223u;
+    auto const whole = static_cast<float>(static_cast<std::int32_t>(seed >> 20) - 2048);
+    auto const scale = static_cast<float>(1u << ((seed >> 8) % 24u));
+    result.push_back(static_cast<E>(whole / scale));
+  }
+  return result;
+}
+
+template <class Format, memfit::range R>
+void add_quantized(digest& all, std::size_t n) {
+  auto const in = values<float>(n, 7);
+  std::vector<std::uint8_t> codes(n);
+  std::vector<float> scales(
+      static_cast<std::size_t>(memfit::block_count<Format>(static_cast<std::int64_t>(n))));
+  std::vector<float> out(n);
+  memfit::host const exec{2};
+  memfit::quantize<Format, R>(exec, in, codes, scales);
+  memfit::dequantize<Format, R>(exec, codes, scales, out);
+  all.add(codes);
+  all.add(scales);
+  all.add(out);
+}
+
+template <class Rule, class Format, class Param, class E>
+void add_trained(digest& all, Rule rule) {
+  std::vector<std::vector<E>> params{values<E>(5003, 1), values<E>(300, 2)};
+  memfit::optimizer<Rule, Format, Param> opt{memfit::host{2}, rule, params};
+  for (std::uint32_t step = 0; step < 3; ++step) {
+    opt.step(std::vector<std::vector<float>>{values<float>(5003, 10 + step),
+                                             values<float>(300, 20 + step)});
+  }
+  for (auto const& p : params) all.add(p);
+  for (int slot = 0; slot < static_cast<int>(Rule::slots.size()); ++slot)
+    all.add(opt.moment(0, slot));
+}
+
+}  // namespace
+
+std::uint64_t MEMFIT_UNIT();
+
+std::uint64_t MEMFIT_UNIT() {
+  using namespace memfit;
+  digest all;
+  for (std::size_t n : {0u, 1u, 255u, 1031u}) {
+    add_quantized<dynamic8, range::any>(all, n);
+    add_quantized<dynamic8, range::non_negative>(all, n);
+    add_quantized<float8, range::any>(all, n);
+    add_quantized<float8, range::non_negative>(all, n);
+    add_quantized<linear8, range::any>(all, n);
+  }
+  add_trained<adamw, float8, fp32, float>(all, {.lr = 1e-2, .eps = 1e-6, .weight_decay = 0.1});
+  add_trained<adamw, dynamic8, split<bf16>, bf16>(all, {.lr = 1e-2, .weight_decay = 0.1});
+  add_trained<adam, bf16, stochastic<bf16>, bf16>(all, {.lr = 1e-2, .weight_decay = 0.1});
+  add_trained<momentum, linear8, fp32, float>(all, {.lr = 1e-2, .momentum = 0.8, .nesterov = true});
+  add_trained<sgd, fp32, fp32, float>(all, {.lr = 1e-2, .weight_decay = 0.1});
+  return all.value;
+}
