@@ -9,31 +9,32 @@
 #     Makes `cmake` and `ctest` at least 3.25, through a private copy in build/tools where the system's is older.
 
 packages_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+packages_updated=
 
 packages_stop() {
   printf 'memfit: %s\n' "$@" >&2
   exit 3
 }
 
-packages_missing() {
-  local want command package
-  for want in "$@"; do
-    command=${want%%=*}
-    package=${want#*=}
-    if [ "$command" != "$want" ] && command -v "$command" >/dev/null 2>&1; then
-      continue
-    fi
-    if command -v dpkg-query >/dev/null 2>&1 &&
-      dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed; then
-      continue
-    fi
-    printf '%s\n' "$package"
-  done
+packages_has() {
+  local command=${1%%=*} package=${1#*=}
+  if [ "$command" != "$1" ] && command -v "$command" >/dev/null 2>&1; then return 0; fi
+  command -v dpkg-query >/dev/null 2>&1 &&
+    dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed
+}
+
+# Speaks to apt; `as_root` is its caller's: empty, or sudo.
+packages_install() {
+  [ -n "$packages_updated" ] || "${as_root[@]}" apt-get update -qq || return
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "$@"
 }
 
 need_packages() {
-  local missing as_root=()
-  mapfile -t missing < <(packages_missing "$@")
+  local want words missing=() as_root=()
+  for want in "$@"; do
+    packages_has "$want" || missing+=("${want#*=}")
+  done
   [ "${#missing[@]}" -gt 0 ] || return 0
   if [ -n "${MEMFIT_SKIP_PACKAGES:-}" ]; then
     echo "memfit: going on without the packages ${missing[*]}, as MEMFIT_SKIP_PACKAGES asks" >&2
@@ -51,12 +52,12 @@ need_packages() {
     as_root=(sudo)
   fi
   echo "memfit: installing ${missing[*]}"
-  if ! { "${as_root[@]}" apt-get update -qq &&
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-      apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >/dev/null; then
+  if ! words=$(packages_install "${missing[@]}" 2>&1); then
+    printf '%s\n' "$words" | tail -n 20 >&2
     packages_stop "could not install ${missing[*]}" \
       "as root: apt-get update && apt-get install ${missing[*]}"
   fi
+  packages_updated=1
 }
 
 packages_cmake_is_new() {

@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # shellcheck source=cmake/packages.sh
 source cmake/packages.sh
-need_packages g++=g++ ninja=ninja-build python3=python3 \
+need_packages g++=g++ cmake=cmake ninja=ninja-build python3=python3 \
   libgtest-dev libbenchmark-dev libdnnl-dev libcli11-dev nlohmann-json3-dev
 need_cmake
 

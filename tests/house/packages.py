@@ -12,7 +12,7 @@ from pathlib import Path
 
 from house import ROOT, run
 
-NEEDED = ["bash", "dirname", "grep", "env", "awk", "sort", "head", "mkdir", "chmod"]
+NEEDED = ["bash", "dirname", "grep", "env", "awk", "sort", "head", "mkdir", "chmod", "tail"]
 DPKG = 'case " $INSTALLED " in *" ${!#} "*) echo installed ;; *) exit 1 ;; esac'
 
 VENV = """mkdir -p "$3/bin"
