@@ -82,12 +82,16 @@ class IncludeEdges(Tree):
             ("memfit/rule/momentum.hpp", "constexpr float top = 127.0f;"),
             ("memfit/exec/host.hpp", "#pragma omp parallel for"),
             ("memfit/exec/host.hpp", "#ifdef __AVX2__\n#endif"),
-            ("memfit/exec/host.hpp", "#ifdef __CUDACC__\n#endif"),
+            ("memfit/exec/host.hpp", "#ifdef __CUDACC__\nint twice;\n#endif"),
             ("memfit/codec/linear.hpp", "struct wide { virtual void go(); };"),
             ("memfit/rule/momentum.hpp", "inline int* make() { return new int; }"),
         ]:
             with self.subTest(line=line):
                 self.fails_with(f"{path}:", path, line)
+
+    def test_macros_may_ask_for_the_compiler(self):
+        asks = "#ifdef __CUDACC__\n#define MARK __device__\n#endif\n"
+        self.passes("include_edges.py", changes={"memfit/exec/host.hpp": GUARDED + asks})
 
     def test_words_in_comments_are_free(self):
         self.passes("include_edges.py", changes={"memfit/exec/host.hpp": GUARDED + "// unlike momentum, 256 at a time\n"})

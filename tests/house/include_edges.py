@@ -72,7 +72,7 @@ def names_of(texts, folder, declares):
 
 def smell_faults(texts):
     rules = names_of(texts, "rule", lambda body: re.search(r"\bdouble\s+lr\b", body))
-    codecs = names_of(texts, "codec", lambda body: re.search(r"\bbits\b", body)) | {"dynamic8", "linear8", "float8"}
+    codecs = names_of(texts, "codec", lambda body: re.search(r"\busing code\b|\bint block\b", body)) | {"dynamic8", "linear8", "float8"}
     everywhere = [
         (re.compile(r"#\s*pragma\s+omp|_Pragma\s*\(\s*omp"), "parallelism is an argument of the executor"),
         (re.compile(r"#\s*(if|ifdef|elif)\b.*__(AVX|SSE|FMA)"), "vector units are chosen at run time"),
@@ -88,12 +88,16 @@ def smell_faults(texts):
             smells.append((re.compile(r"\b(256|127)(\.0?f?|[uUlLzZ]*)?\b"), "a format's number is at home in codec/"))
         if where in ("codec", "rule"):
             smells.append((STATEFUL, "no allocation, container, stream or virtual function in codec and rule"))
-        if header != "memfit/core/config.hpp":
-            smells.append((re.compile(r"#\s*(if|ifdef|ifndef|elif)\b.*__CUDACC__"), "only core/config asks for the compiler"))
         for number, line in enumerate(text.splitlines(), 1):
             for pattern, reason in smells:
                 if match := pattern.search(line):
                     yield f"{header}:{number}: '{match.group().strip()}': {reason}"
+
+
+def compiler_faults(header, text):
+    """A macro may depend on the compiler, the body of a function may not: it would have two bodies in one program."""
+    for match in re.finditer(r"^\s*#\s*(?:if|ifdef|ifndef|elif)\b.*__CUDACC__.*\n(?!\s*#\s*define)", text, re.M):
+        yield f"{header}:{text.count(chr(10), 0, match.start()) + 1}: __CUDACC__ chooses more than a macro"
 
 
 def main():
@@ -101,8 +105,10 @@ def main():
     raw = {h: (include / h).read_text() for h in headers(include, ".hpp", ".cuh")}
     faults = [f"{h}: unknown room '{room(h)}'" for h in raw if room(h) not in MAY_INCLUDE.keys() | {"fit"}]
     if not faults:
+        code = {h: without_comments(text) for h, text in raw.items()}
         faults = [fault for h, text in raw.items() for fault in include_faults(h, text)]
-        faults += smell_faults({h: without_comments(text) for h, text in raw.items()})
+        faults += [fault for h, text in code.items() for fault in compiler_faults(h, text)]
+        faults += smell_faults(code)
     finish(faults, f"{len(raw)} headers include only what their room may")
 
 
