@@ -1,0 +1,160 @@
+// The 8-bit codes, exhaustively: every code, every boundary between neighbours, a dense sweep of
+// inputs. The tables come from the published map and from definitions; nearest is decided in
+// double.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "memfit/codec/dynamic.hpp"
+#include "memfit/codec/linear.hpp"
+#include "memfit/codec/small_float.hpp"
+#include "support/reference_code.hpp"
+
+namespace {
+
+using memfit::range;
+
+template <class Format, range Range>
+struct code_of {
+  using codec = memfit::codec_for<Format, Range>;
+  static constexpr bool is_signed = Range == range::any;
+
+  static float decode(std::uint32_t code) { return codec::decode(code); }
+  static std::uint32_t encode(float x) { return codec::encode(x); }
+  static reference::table table() {
+    if constexpr (std::is_same_v<Format, memfit::dynamic8>) {
+      return reference::dynamic8(is_signed);
+    } else if constexpr (std::is_same_v<Format, memfit::linear8>) {
+      return reference::linear8(is_signed);
+    } else {
+      return reference::float8(is_signed);
+    }
+  }
+};
+
+template <class Code>
+class eight_bits : public testing::Test {
+ protected:
+  reference::table const table = Code::table();
+
+  /// The entry that encode chose is as near as the nearer of two neighbours; at a tie either will
+  /// do.
+  void chooses_between(float x, float low, float high) {
+    float const chosen = Code::decode(Code::encode(x));
+    double const below = std::fabs(double{x} - double{low});
+    double const above = std::fabs(double{high} - double{x});
+    ASSERT_TRUE(chosen == low || chosen == high) << std::hexfloat << x << " became " << chosen;
+    ASSERT_LE(std::fabs(double{x} - double{chosen}), std::fmin(below, above))
+        << std::hexfloat << x << " became " << chosen << " between " << low << " and " << high;
+  }
+};
+
+using codes = testing::Types<
+    code_of<memfit::dynamic8, range::any>, code_of<memfit::dynamic8, range::non_negative>,
+    code_of<memfit::linear8, range::any>, code_of<memfit::linear8, range::non_negative>,
+    code_of<memfit::float8, range::any>, code_of<memfit::float8, range::non_negative>>;
+TYPED_TEST_SUITE(eight_bits, codes);
+
+TYPED_TEST(eight_bits, every_code_decodes_to_the_table_to_the_last_bit) {
+  for (auto const& [code, value] : this->table)
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(TypeParam::decode(code)),
+              std::bit_cast<std::uint32_t>(value))
+        << "code " << code << " must be " << std::hexfloat << value;
+}
+
+TYPED_TEST(eight_bits, every_entry_encodes_to_its_own_code) {
+  for (auto const& [code, value] : this->table) EXPECT_EQ(TypeParam::encode(value), code) << value;
+}
+
+TYPED_TEST(eight_bits, zeros_of_either_sign_stay_zero) {
+  EXPECT_EQ(TypeParam::decode(TypeParam::encode(0.0f)), 0.0f);
+  EXPECT_EQ(TypeParam::decode(TypeParam::encode(-0.0f)), 0.0f);
+}
+
+TYPED_TEST(eight_bits, the_nearest_entry_at_every_boundary) {
+  for (std::size_t i = 1; i < this->table.size(); ++i) {
+    float const low = this->table[i - 1].value, high = this->table[i].value;
+    auto const middle = static_cast<float>((double{low} + double{high}) / 2);
+    float below = middle, above = middle;
+    this->chooses_between(middle, low, high);
+    for (int step = 0; step < 4; ++step) {
+      below = std::nextafter(below, -INFINITY);
+      above = std::nextafter(above, INFINITY);
+      this->chooses_between(below, low, high);
+      this->chooses_between(above, low, high);
+    }
+    this->chooses_between(std::nextafter(low, high), low, high);
+    this->chooses_between(std::nextafter(high, low), low, high);
+    if (this->HasFatalFailure()) return;
+  }
+}
+
+TYPED_TEST(eight_bits, the_nearest_entry_over_all_magnitudes) {
+  constexpr std::uint32_t one = 0x3f800000u, stride = 61;
+  for (bool negative : {false, true}) {
+    if (negative && !TypeParam::is_signed) continue;
+    std::size_t at = 0;
+    while (this->table[at].value < 0) ++at;
+    // Walks outward from zero: `at` is the last entry whose magnitude is not above x's.
+    for (std::uint32_t bits = 0; bits <= one; bits += stride) {
+      float const x = std::bit_cast<float>(negative ? bits | 0x80000000u : bits);
+      auto const outward = [&] { return negative ? at - 1 : at + 1; };
+      bool const last = negative ? at == 0 : at + 1 == this->table.size();
+      if (!last && std::fabs(this->table[outward()].value) <= std::fabs(x)) {
+        at = outward();
+      }
+      bool const beyond = negative ? at == 0 : at + 1 == this->table.size();
+      if (beyond) {
+        ASSERT_EQ(TypeParam::decode(TypeParam::encode(x)), this->table[at].value);
+        continue;
+      }
+      float const near = this->table[at].value, far = this->table[outward()].value;
+      this->chooses_between(x, std::fmin(near, far), std::fmax(near, far));
+      if (this->HasFatalFailure()) return;
+    }
+  }
+}
+
+TYPED_TEST(eight_bits, encoding_keeps_order) {
+  float before = TypeParam::decode(TypeParam::encode(TypeParam::is_signed ? -1.0f : 0.0f));
+  for (int i = TypeParam::is_signed ? -200000 : 0; i <= 200000; ++i) {
+    float const now = TypeParam::decode(TypeParam::encode(static_cast<float>(i) / 200000.0f));
+    ASSERT_LE(before, now) << i;
+    before = now;
+  }
+}
+
+TYPED_TEST(eight_bits, says_what_it_is) {
+  using codec = typename TypeParam::codec;
+  static_assert(memfit::codec<codec> && codec::scaled);
+  static_assert(std::is_same_v<typename codec::code, std::uint8_t>);
+  EXPECT_EQ(TypeParam::decode(codec::zero), 0.0f);
+}
+
+TEST(float8, is_e4m3_and_ue5m3_relative_to_one) {
+  using m = memfit::codec_for<memfit::float8, range::any>;
+  using v = memfit::codec_for<memfit::float8, range::non_negative>;
+  EXPECT_EQ(m::encode(1.0f), 0x78u);
+  EXPECT_EQ(m::encode(-1.0f), 0xf8u);
+  EXPECT_EQ(m::decode(0x01u), 0x1p-17f);
+  EXPECT_EQ(m::decode(0x08u), 0x1p-14f);
+  EXPECT_EQ(v::encode(1.0f), 248u);
+  EXPECT_EQ(v::decode(1u), 0x1.2p-31f);
+}
+
+TEST(dynamic8, has_its_zero_and_one_where_the_published_map_has_them) {
+  using m = memfit::codec_for<memfit::dynamic8, range::any>;
+  using v = memfit::codec_for<memfit::dynamic8, range::non_negative>;
+  EXPECT_EQ(m::encode(0.0f), 127u);
+  EXPECT_EQ(m::encode(1.0f), 255u);
+  EXPECT_EQ(m::encode(-1.0f), 0u);
+  EXPECT_EQ(m::decode(0u), -0.99296875f);
+  EXPECT_EQ(v::encode(0.0f), 0u);
+  EXPECT_EQ(v::encode(1.0f), 255u);
+}
+
+}  // namespace
