@@ -79,13 +79,12 @@ TYPED_TEST(eight_bits, the_nearest_entry_at_every_boundary) {
   for (std::size_t i = 1; i < this->table.size(); ++i) {
     float const low = this->table[i - 1].value, high = this->table[i].value;
     auto const middle = static_cast<float>((double{low} + double{high}) / 2);
-    float below = middle, above = middle;
     this->chooses_between(middle, low, high);
-    for (int step = 0; step < 4; ++step) {
-      below = std::nextafter(below, -INFINITY);
-      above = std::nextafter(above, INFINITY);
-      this->chooses_between(below, low, high);
-      this->chooses_between(above, low, high);
+    for (int ulps = 1; ulps <= 16384; ulps = ulps < 16 ? ulps + 1 : 2 * ulps) {
+      for (int signed_ulps : {ulps, -ulps}) {
+        float const x = std::bit_cast<float>(std::bit_cast<std::int32_t>(middle) + signed_ulps);
+        if (x > low && x < high) this->chooses_between(x, low, high);
+      }
     }
     this->chooses_between(std::nextafter(low, high), low, high);
     this->chooses_between(std::nextafter(high, low), low, high);
