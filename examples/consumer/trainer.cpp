@@ -1,7 +1,8 @@
 // The smallest user of memfit: a project of its own that finds memfit and takes one step with it.
 // tests/house/consumer.py builds it both ways that a user can include memfit.
-#include <cstdio>
 #include <memfit/memfit.hpp>
+
+#include <cstdio>
 #include <vector>
 
 int main() {

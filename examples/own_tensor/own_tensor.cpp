@@ -1,8 +1,9 @@
 // A tensor type of the user's own, shown to memfit by one specialization, trained with 8-bit AdamW.
-#include <cstdint>
-#include <cstdio>
 #include <memfit/memfit.hpp>
+
+#include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 // What a renderer or a simulator might have: memfit knows nothing of it.

@@ -12,7 +12,13 @@ HERE = Path(__file__).parent
 GUARDED = "#pragma once\n"
 RIGHT = {
     "memfit/core/error.hpp": GUARDED + "namespace memfit { struct error {}; }\n",
-    "memfit/codec/linear.hpp": GUARDED + '#include "memfit/core/error.hpp"\nnamespace memfit { struct linear8 { int bits = 127; }; }\n',
+    "memfit/codec/linear.hpp": GUARDED + '#include "memfit/core/error.hpp"\n' + """namespace memfit {
+inline constexpr int default_block = 256;
+struct linear8 {
+  static constexpr int block = default_block;
+};
+}
+""",
     "memfit/rule/momentum.hpp": GUARDED + '#include "memfit/core/error.hpp"\nnamespace memfit { struct momentum { double lr = 0; }; }\n',
     "memfit/exec/host.hpp": GUARDED + '#include "memfit/codec/linear.hpp"\n#include "memfit/rule/momentum.hpp"\n',
     "memfit/optimizer.hpp": GUARDED + '#include "memfit/exec/host.hpp"\n',
@@ -159,6 +165,17 @@ class OneDefinition(Tree):
         self.fails("one_definition.py", "multiple definition", self.unit("int seven() { return 7; }\n", "7"), *unit)
         optimized = "#ifdef __OPTIMIZE__\n#define LEVEL 1\n#else\n#define LEVEL 0\n#endif\n"
         self.fails("one_definition.py", "other bits", self.unit(optimized, "LEVEL"), *unit)
+
+
+class Device(Tree):
+    def test_forgotten_names(self):
+        def device(*names):
+            return {"device.cu": "".join(f"memfit::{name}\n" for name in names)}
+
+        source = ("--source", "TREE/device.cu")
+        self.passes("device.py", *source, changes=device("linear8", "momentum"))
+        self.fails("device.py", "lacks linear8", device("momentum"), *source)
+        self.fails("device.py", "lacks momentum", device("linear8"), *source)
 
 
 class Readme(Tree):

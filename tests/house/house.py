@@ -35,6 +35,32 @@ def without_comments(text):
     return pattern.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
 
 
+def structs_of(texts, room, member):
+    """Names of the structs of one room whose first lines declare such a member."""
+    found = set()
+    for header, text in texts.items():
+        if header.startswith(f"memfit/{room}/"):
+            for match in re.finditer(r"\bstruct\s+(\w+)[^;{]*\{([^{}]*)", text):
+                if re.search(member, match.group(2)):
+                    found.add(match.group(1))
+    return found
+
+
+def rules_of(texts):
+    """The rules that the headers declare: a rule has a learning rate."""
+    return structs_of(texts, "rule", r"\bdouble\s+lr\b")
+
+
+def formats_of(texts):
+    """The formats that the headers declare: a format of its own has a block size."""
+    return structs_of(texts, "codec", r"\bint\s+block\s*=\s*default_block\b") - {"format_traits"}
+
+
+def codecs_of(texts):
+    """The codecs that the headers declare: a codec names the type of its codes."""
+    return structs_of(texts, "codec", r"\busing\s+code\b")
+
+
 def run(*command, **options):
     """Runs a command; its output, stdout and stderr together, is in .stdout."""
     command = [str(word) for word in command]

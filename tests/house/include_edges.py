@@ -8,7 +8,7 @@ includes no .cuh and no CUDA header.
 
 import re
 
-from house import finish, headers, parser, without_comments
+from house import codecs_of, finish, formats_of, headers, parser, rules_of, without_comments
 
 BELOW_TOP = {"core", "codec", "rule", "exec"}
 TOP = BELOW_TOP | {"top", "checkpoint", "fit", "parallel"}
@@ -61,18 +61,8 @@ def include_faults(header, text):
             yield f"{place}: a .hpp includes no CUDA header ({target})"
 
 
-def names_of(texts, folder, declares):
-    """Names of the structs that `declares` recognizes by their first lines, gathered from one room."""
-    found = set()
-    for header, text in texts.items():
-        if room(header) == folder and "/detail/" not in header:
-            found |= {m.group(1) for m in re.finditer(r"\bstruct\s+(\w+)[^;{]*\{([^{}]*)", text) if declares(m.group(2))}
-    return found
-
-
 def smell_faults(texts):
-    rules = names_of(texts, "rule", lambda body: re.search(r"\bdouble\s+lr\b", body))
-    codecs = names_of(texts, "codec", lambda body: re.search(r"\busing code\b|\bint block\b", body)) | {"dynamic8", "linear8", "float8"}
+    rules, codecs = rules_of(texts), formats_of(texts) | codecs_of(texts)
     everywhere = [
         (re.compile(r"#\s*pragma\s+omp|_Pragma\s*\(\s*omp"), "parallelism is an argument of the executor"),
         (re.compile(r"#\s*(if|ifdef|elif)\b.*__(AVX|SSE|FMA)"), "vector units are chosen at run time"),
@@ -82,7 +72,7 @@ def smell_faults(texts):
         where = room(header)
         if where in ("codec", "exec") and rules:
             smells.append((re.compile(rf"\b({'|'.join(sorted(rules))})\b"), "a rule's name has no place here"))
-        if where == "rule":
+        if where == "rule" and codecs:
             smells.append((re.compile(rf"\b({'|'.join(sorted(codecs))})\b"), "a codec's name has no place here"))
         if where != "codec":
             smells.append((re.compile(r"\b(256|127)(\.0?f?|[uUlLzZ]*)?\b"), "a format's number is at home in codec/"))

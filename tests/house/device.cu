@@ -1,0 +1,75 @@
+// Every rule's update and every format's encode and decode inside a kernel. Compiled by device.py
+// with the bare flags of a user who gives none; the lists below name every rule, format and
+// parameter column, and device.py checks that they do.
+#include <cstdint>
+
+#include "memfit/codec/column.hpp"
+#include "memfit/codec/dynamic.hpp"
+#include "memfit/codec/float.hpp"
+#include "memfit/codec/linear.hpp"
+#include "memfit/codec/small_float.hpp"
+#include "memfit/rule/adaptive.hpp"
+#include "memfit/rule/momentum.hpp"
+
+namespace {
+
+template <class... Types>
+struct list {};
+
+using rules = list<memfit::sgd, memfit::momentum, memfit::adam, memfit::adamw>;
+using formats = list<memfit::fp32, memfit::bf16, memfit::fp16, memfit::dynamic8, memfit::float8,
+                     memfit::linear8, memfit::blocked<memfit::float8, 64>>;
+using columns = list<memfit::fp32, memfit::bf16, memfit::fp16, memfit::stochastic<memfit::bf16>,
+                     memfit::split<memfit::bf16>, memfit::master<memfit::fp16>>;
+
+template <class Constants, int Slots>
+__global__ void update(Constants constants, float* p, float const* g, float* moments) {
+  if constexpr (Slots == 0) {
+    constants(*p, *g);
+  } else {
+    float s[Slots];
+    for (int k = 0; k < Slots; ++k) s[k] = moments[k];
+    constants(*p, *g, s);
+    for (int k = 0; k < Slots; ++k) moments[k] = s[k];
+  }
+}
+
+template <class Format, memfit::range R>
+__global__ void moment(float const* in, std::uint32_t* code, float* out) {
+  using codec = memfit::codec_for<Format, R>;
+  *code = memfit::encode_moment<codec, R>(*in, *in > 0.0f);
+  *out = codec::decode(*code);
+}
+
+template <class Param>
+__global__ void parameter(float const* in, std::uint32_t noise, float* out) {
+  using column = memfit::column_for<Param>;
+  auto const code = column::encode(*in, noise);
+  out[0] = column::decode(code.visible, code.kept);
+  out[1] = column::decode_visible(code.visible);
+}
+
+template <class... Rule>
+void launch_rules(list<Rule...>, float* p) {
+  (update<memfit::constants_of<Rule>, memfit::slot_count<Rule>><<<1, 1>>>(Rule{}.at(1), p, p, p),
+   ...);
+}
+
+template <class... Format>
+void launch_formats(list<Format...>, float* p, std::uint32_t* code) {
+  (moment<Format, memfit::range::any><<<1, 1>>>(p, code, p), ...);
+  (moment<Format, memfit::range::non_negative><<<1, 1>>>(p, code, p), ...);
+}
+
+template <class... Param>
+void launch_columns(list<Param...>, float* p) {
+  (parameter<Param><<<1, 1>>>(p, 1u, p), ...);
+}
+
+}  // namespace
+
+void launch_all(float* p, std::uint32_t* code) {
+  launch_rules(rules{}, p);
+  launch_formats(formats{}, p, code);
+  launch_columns(columns{}, p);
+}

@@ -1,0 +1,30 @@
+#!/usr/bin/env python3
+"""Every rule and every format compiles for the device with bare flags, and no one was forgotten.
+
+The names are those of device.cu's lists; a rule or format that the headers declare and the lists lack is a fault. With
+--nvcc the file is compiled, too: -std=c++20 and nothing else, as a user does who knows no flag.
+"""
+
+from pathlib import Path
+
+from house import compile_text, finish, formats_of, headers, parser, rules_of, without_comments
+
+
+def main():
+    options = parser(__doc__)
+    options.add_argument("--nvcc")
+    options.add_argument("--source", type=Path, default=Path(__file__).with_name("device.cu"))
+    options = options.parse_args()
+    code = {h: without_comments((options.include / h).read_text()) for h in headers(options.include, ".hpp")}
+    source = options.source.read_text()
+    declared = rules_of(code) | formats_of(code)
+    faults = [f"{options.source.name} lacks {name}" for name in sorted(declared) if f"memfit::{name}" not in source]
+    if options.nvcc:
+        compiled = compile_text([options.nvcc, "-std=c++20", "-I", options.include, "-c"], source, ".cu")
+        if compiled.returncode != 0 or "warning" in compiled.stdout:
+            faults.append(compiled.stdout)
+    finish(faults, f"{', '.join(sorted(declared))}: all there")
+
+
+if __name__ == "__main__":
+    main()
