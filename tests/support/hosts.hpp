@@ -22,7 +22,8 @@ inline std::vector<host_case> all_hosts() {
         std::pair{memfit::isa::avx512, "avx512"}}) {
     if (!memfit::host::supports(isa)) continue;
     for (int threads : {1, 2, 5})
-      hosts.push_back({memfit::host{threads, isa}, name + ("/" + std::to_string(threads))});
+      hosts.push_back({memfit::host{threads, isa},
+                       std::string(name).append("/").append(std::to_string(threads))});
   }
   return hosts;
 }

@@ -1,0 +1,178 @@
+// quantize and dequantize of whole tensors: nearest entries, exact scales, every kind of input.
+// Each executor gives the same bits and writes nowhere else.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "memfit/quantize.hpp"
+#include "support/guarded.hpp"
+#include "support/hosts.hpp"
+#include "support/inputs.hpp"
+#include "support/table_of.hpp"
+
+namespace {
+
+using memfit::range;
+
+template <class Format, range Range>
+struct coded {
+  using format = Format;
+  static constexpr range kept = Range;
+  static constexpr int block = reference::format_of<Format>::block;
+};
+
+/// Codes, scales and decoded values of one call of quantize and dequantize.
+struct coded_tensor {
+  test::guarded<std::uint8_t> codes;
+  test::guarded<float> scales, decoded;
+};
+
+template <class Coded, class Element>
+coded_tensor round_trip(memfit::host const& exec, test::guarded<Element>& in) {
+  auto const blocks = memfit::block_count<typename Coded::format>(in.count());
+  coded_tensor out{test::guarded<std::uint8_t>(in.count()), test::guarded<float>(blocks),
+                   test::guarded<float>(in.count())};
+  memfit::quantize<typename Coded::format, Coded::kept>(exec, in.ref("in"), out.codes.ref("codes"),
+                                                        out.scales.ref("scales"));
+  memfit::dequantize<typename Coded::format, Coded::kept>(
+      exec, out.codes.ref("codes"), out.scales.ref("scales"), out.decoded.ref("out"));
+  EXPECT_TRUE(in.intact() && out.codes.intact() && out.scales.intact() && out.decoded.intact());
+  return out;
+}
+
+template <class Coded>
+class quantize : public testing::Test {
+ protected:
+  reference::table const table = reference::table_of<typename Coded::format>(Coded::kept);
+  float decode[256] = {};
+
+  void SetUp() override {
+    for (auto const& [code, value] : table) decode[code] = value;
+  }
+
+  template <class Element>
+  void is_right(test::guarded<Element>& in, coded_tensor& got) {
+    auto const n = in.count();
+    ASSERT_EQ(got.scales.count(), (n + Coded::block - 1) / Coded::block);
+    for (std::int64_t b = 0; b * Coded::block < n; ++b) {
+      auto const end = std::min(n, (b + 1) * Coded::block);
+      float largest = 0;
+      for (auto i = b * Coded::block; i < end; ++i)
+        largest = std::max(largest, std::fabs(static_cast<float>(in[i])));
+      ASSERT_EQ(got.scales[b], largest) << "block " << b;
+      for (auto i = b * Coded::block; i < end; ++i) {
+        float const x = static_cast<float>(in[i]), entry = decode[got.codes[i]];
+        ASSERT_EQ(got.decoded[i], entry * largest) << "element " << i;
+        if (largest == 0) {
+          ASSERT_EQ(entry, 0.0f) << "element " << i;
+          continue;
+        }
+        double const share = double{x} / double{largest};
+        double const best =
+            reference::nearest_distance(table, share, Coded::kept == range::non_negative);
+        ASSERT_LE(std::fabs(share - double{entry}), best + 0x1p-23 * std::fabs(share))
+            << "element " << i << ": " << x << " under scale " << largest << " became " << entry;
+      }
+    }
+  }
+
+  template <class Element>
+  void is_right_and_the_same_everywhere(std::vector<float> values, std::string const& what) {
+    SCOPED_TRACE(what);
+    if (Coded::kept == range::non_negative)
+      for (auto& x : values) x = std::fabs(x);
+    test::guarded<Element> in(values, 1);
+    auto const hosts = test::all_hosts();
+    auto first = round_trip<Coded>(hosts.front().exec, in);
+    is_right(in, first);
+    for (auto const& host : hosts) {
+      auto const other = round_trip<Coded>(host.exec, in);
+      ASSERT_EQ(other.codes.snapshot(), first.codes.snapshot()) << host.name;
+      ASSERT_EQ(other.scales.snapshot(), first.scales.snapshot()) << host.name;
+      ASSERT_EQ(other.decoded.snapshot(), first.decoded.snapshot()) << host.name;
+    }
+  }
+};
+
+using memfit::blocked, memfit::dynamic8, memfit::float8, memfit::linear8;
+using coded_formats = testing::Types<
+    coded<dynamic8, range::any>, coded<dynamic8, range::non_negative>, coded<linear8, range::any>,
+    coded<linear8, range::non_negative>, coded<float8, range::any>,
+    coded<float8, range::non_negative>, coded<blocked<dynamic8, 32>, range::any>,
+    coded<blocked<float8, 64>, range::non_negative>, coded<blocked<linear8, 2048>, range::any>>;
+TYPED_TEST_SUITE(quantize, coded_formats);
+
+TYPED_TEST(quantize, every_kind_of_input) {
+  for (auto kind : test::all_kinds) {
+    auto const values = test::make_input(kind, 1000, 3);
+    this->template is_right_and_the_same_everywhere<float>(values, test::name_of(kind));
+  }
+}
+
+TYPED_TEST(quantize, sixteen_bit_and_struct_inputs) {
+  for (auto kind : {test::kind::normal, test::kind::sparse, test::kind::tiny}) {
+    auto const values = test::make_input(kind, 777, 4);
+    this->template is_right_and_the_same_everywhere<memfit::fp32>(values, "fp32");
+    this->template is_right_and_the_same_everywhere<memfit::bf16>(values, "bf16");
+    this->template is_right_and_the_same_everywhere<memfit::fp16>(values, "fp16");
+  }
+}
+
+TYPED_TEST(quantize, a_tensor_long_enough_for_all_threads) {
+  auto const values = test::make_input(test::kind::lognormal, 300'007, 5);
+  this->template is_right_and_the_same_everywhere<float>(values, "long");
+}
+
+TYPED_TEST(quantize, an_empty_tensor) {
+  this->template is_right_and_the_same_everywhere<float>({}, "empty");
+}
+
+TYPED_TEST(quantize, subnormal_blocks_come_back) {
+  for (float scale : {1e-40f, 3e-44f, 0x1p-149f, 0x1p-126f, 0x1.fffffep-127f}) {
+    std::vector<float> values(static_cast<std::size_t>(TypeParam::block), scale / 2);
+    values[1] = scale;
+    values[2] = 0;
+    this->template is_right_and_the_same_everywhere<float>(values, std::to_string(scale));
+  }
+}
+
+TYPED_TEST(quantize, a_zero_block_between_others_stays_zero) {
+  std::vector<float> values(static_cast<std::size_t>(3 * TypeParam::block), 2.0f);
+  std::fill_n(values.begin() + TypeParam::block, TypeParam::block, 0.0f);
+  this->template is_right_and_the_same_everywhere<float>(values, "zero block");
+}
+
+TYPED_TEST(quantize, decodes_into_sixteen_bits_to_nearest) {
+  auto const exec = memfit::host{1};
+  auto values = test::make_input(test::kind::normal, 600, 6);
+  for (auto& x : values) x = std::fabs(x);
+  test::guarded<float> in(values);
+  auto coded = round_trip<TypeParam>(exec, in);
+  test::guarded<memfit::bf16> narrow(in.count());
+  test::guarded<memfit::fp16> half(in.count());
+  memfit::dequantize<typename TypeParam::format, TypeParam::kept>(exec, coded.codes.ref(),
+                                                                  coded.scales.ref(), narrow.ref());
+  memfit::dequantize<typename TypeParam::format, TypeParam::kept>(exec, coded.codes.ref(),
+                                                                  coded.scales.ref(), half.ref());
+  for (std::int64_t i = 0; i < in.count(); ++i) {
+    ASSERT_EQ(narrow[i].bits, memfit::bf16(coded.decoded[i]).bits) << i;
+    ASSERT_EQ(half[i].bits, memfit::fp16(coded.decoded[i]).bits) << i;
+  }
+}
+
+TEST(block_count, rounds_up_in_64_bits) {
+  EXPECT_EQ(memfit::block_count(0, 256), 0);
+  EXPECT_EQ(memfit::block_count(1, 256), 1);
+  EXPECT_EQ(memfit::block_count(256, 256), 1);
+  EXPECT_EQ(memfit::block_count(257, 256), 2);
+  EXPECT_EQ(memfit::block_count((1ll << 31) - 1, 256), 8388608);
+  EXPECT_EQ(memfit::block_count(1ll << 31, 256), 8388608);
+  EXPECT_EQ(memfit::block_count((1ll << 31) + 1, 256), 8388609);
+  EXPECT_EQ(memfit::block_count((1ll << 32) + 5, 256), 16777217);
+  EXPECT_EQ(memfit::block_count((1ll << 30) + 1, 64), 16777217);
+}
+
+}  // namespace
