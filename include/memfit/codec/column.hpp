@@ -1,0 +1,180 @@
+// Columns: how a codec's codes, scales and remainders lie in memory, for moments and parameters.
+// Used by the drivers and by the optimizer; the parameter columns are third arguments of optimizer.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "memfit/codec/concept.hpp"
+#include "memfit/codec/float.hpp"
+#include "memfit/core/random.hpp"
+
+namespace memfit {
+
+/// The code of a new moment: like encode, but a non-negative slot keeps what is above zero above
+/// zero. `positive` tells whether the value was so before it was scaled.
+template <class C, range R, class F>
+MEMFIT_HD inline uint_of<F> encode_moment(F const& x, mask_of<F> const& positive) {
+  using U = uint_of<F>;
+  if constexpr (R == range::any)
+    return C::encode(x);
+  else
+    return max(C::encode(x), select(positive, U(1u), U(0u)));
+}
+
+namespace detail {
+
+/// The value of a moment's code under its block's scale: a non-negative code above zero stays a
+/// value above zero even where the product would vanish.
+template <class C, range R, class U>
+MEMFIT_HD inline value_of<U> moment_value(U const& c, value_of<U> const& scale) {
+  if constexpr (!C::scaled) {
+    return C::decode(c);
+  } else {
+    auto const x = C::decode(c) * scale;
+    if constexpr (R == range::non_negative)
+      return from_bits<value_of<U>>(max(bits(x), min(c, 1u)));
+    else
+      return x;
+  }
+}
+
+}  // namespace detail
+
+/// A parameter column: how a float is stored in what the model reads (`element`, `code`) and in
+/// what the optimizer keeps beside it (`kept`, void for nothing).
+///
+/// `encode(x, noise)` gives both patterns, `decode(visible, kept)` the float; `decode_visible` is
+/// the model's reading. Where `takes_noise` holds, noise is 32 random bits per value.
+template <class P>
+concept parameter_column = requires(std::uint32_t c, float x) {
+  typename P::element;
+  typename P::code;
+  typename P::kept;
+  { P::takes_noise } -> std::convertible_to<bool>;
+  { P::template decode<std::uint32_t>(c, c) } -> std::same_as<float>;
+  { P::template decode_visible<std::uint32_t>(c) } -> std::same_as<float>;
+  { P::template encode<float>(x, c).visible } -> std::convertible_to<std::uint32_t>;
+};
+
+/// Both patterns of a parameter; `kept` means nothing where the column keeps nothing.
+template <class U>
+struct parameter_code {
+  U visible, kept;
+};
+
+namespace detail {
+
+/// What all columns that show Scalar to the model share.
+template <class Scalar>
+struct column_base {
+  using scalar_codec = codec_for<Scalar, range::any>;
+  using code = typename scalar_codec::code;
+  using element = std::conditional_t<std::is_same_v<Scalar, fp32>, float, Scalar>;
+  using kept = void;
+  static constexpr bool takes_noise = false;
+  template <class U>
+  MEMFIT_HD static value_of<U> decode_visible(U const& visible) {
+    return scalar_codec::decode(visible);
+  }
+};
+
+/// The parameter is the scalar alone, rounded to nearest even.
+template <class Scalar>
+struct plain_column : column_base<Scalar> {
+  template <class U>
+  MEMFIT_HD static value_of<U> decode(U const& visible, U const&) {
+    return plain_column::decode_visible(visible);
+  }
+  template <class F>
+  MEMFIT_HD static parameter_code<uint_of<F>> encode(F const& x, uint_of<F> const&) {
+    auto const c = column_base<Scalar>::scalar_codec::encode(x);
+    return {c, c};
+  }
+};
+
+}  // namespace detail
+
+/// A bf16 parameter rounded up or down at random, so that its expectation is the exact result;
+/// nothing beside it. 2 bytes per parameter.
+template <class Scalar>
+struct stochastic;
+
+template <>
+struct stochastic<bf16> : detail::column_base<bf16> {
+  static constexpr bool takes_noise = true;
+  template <class U>
+  MEMFIT_HD static value_of<U> decode(U const& visible, U const&) {
+    return decode_visible(visible);
+  }
+  template <class F>
+  MEMFIT_HD static parameter_code<uint_of<F>> encode(F const& x, uint_of<F> const& noise) {
+    using U = uint_of<F>;
+    auto const u = bits(x);
+    auto const finite = (u & 0x7fffffffu) < U(0x7f800000u);
+    auto const c = select(finite, (u + (noise & 0xffffu)) >> 16, detail::bf16_bits(x));
+    return {c, c};
+  }
+};
+
+/// A bf16 parameter and a 16-bit remainder beside it: together the exact fp32 value. The model
+/// reads the upper half to nearest, ties away from zero. 4 bytes per parameter.
+template <class Scalar>
+struct split;
+
+template <>
+struct split<bf16> : detail::column_base<bf16> {
+  using kept = std::uint16_t;
+  template <class U>
+  MEMFIT_HD static value_of<U> decode(U const& visible, U const& remainder) {
+    return from_bits<value_of<U>>(((visible << 16) + remainder) - ((remainder & 0x8000u) << 1));
+  }
+  template <class F>
+  MEMFIT_HD static parameter_code<uint_of<F>> encode(F const& x, uint_of<F> const&) {
+    using U = uint_of<F>;
+    auto const u = bits(x);
+    auto const nan = (u & 0x7fffffffu) > U(0x7f800000u);
+    return {select(nan, (u >> 16) | 0x40u, (u + 0x8000u) >> 16), select(nan, U(0u), u & 0xffffu)};
+  }
+};
+
+/// A 16-bit parameter to nearest even and an fp32 master copy beside it. 6 bytes per parameter.
+template <class Scalar>
+struct master : detail::column_base<Scalar> {
+  using kept = std::uint32_t;
+  template <class U>
+  MEMFIT_HD static value_of<U> decode(U const&, U const& copy) {
+    return from_bits<value_of<U>>(copy);
+  }
+  template <class F>
+  MEMFIT_HD static parameter_code<uint_of<F>> encode(F const& x, uint_of<F> const&) {
+    return {detail::column_base<Scalar>::scalar_codec::encode(x), bits(x)};
+  }
+};
+
+namespace detail {
+
+template <class Param>
+struct column_of {
+  using type = Param;
+};
+template <>
+struct column_of<fp32> {
+  using type = plain_column<fp32>;
+};
+template <>
+struct column_of<bf16> {
+  using type = plain_column<bf16>;
+};
+template <>
+struct column_of<fp16> {
+  using type = plain_column<fp16>;
+};
+
+}  // namespace detail
+
+/// The column that a third argument of optimizer names: a scalar type alone, or a column itself.
+template <class Param>
+using column_for = typename detail::column_of<Param>::type;
+
+}  // namespace memfit

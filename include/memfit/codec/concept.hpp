@@ -1,0 +1,67 @@
+// What a codec and a format are, and how a slot's range picks a codec from a format.
+// Used by every codec, by the drivers, and by users who write a format of their own.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+
+#include "memfit/core/config.hpp"
+#include "memfit/core/lanes.hpp"
+#include "memfit/core/slot.hpp"
+
+namespace memfit {
+
+/// One value to one code and back, without memory: static templates on the value type.
+///
+/// `code` is the stored type, `scaled` says whether values are relative to the largest magnitude of
+/// their block (then |x| <= 1), `zero` is the code of 0. `encode(x)` gives the nearest code in the
+/// low bits of a 32-bit pattern, `decode(c)` its value. Codes of non-negative codecs order as their
+/// values do, from 0.
+template <class C>
+concept codec = requires(std::uint32_t c, float x) {
+  typename C::code;
+  { C::scaled } -> std::convertible_to<bool>;
+  { C::zero } -> std::convertible_to<std::uint32_t>;
+  { C::template decode<std::uint32_t>(c) } -> std::same_as<float>;
+  { C::template encode<float>(x) } -> std::same_as<std::uint32_t>;
+};
+
+/// The codec and block size of a format for slots of one range. Specialised for scalar types; other
+/// formats name a member template `codec<range>` and a member `block`.
+template <class Format, range R>
+struct format_traits {
+  using codec = typename Format::template codec<R>;
+  static constexpr int block = Format::block;
+};
+
+template <class Format, range R>
+using codec_for = typename format_traits<Format, R>::codec;
+
+/// A way to store moments: it has a codec for either range.
+template <class Format>
+concept format = requires {
+  requires codec<codec_for<Format, range::any>>;
+  requires codec<codec_for<Format, range::non_negative>>;
+  requires format_traits<Format, range::any>::block >
+  0;
+};
+
+/// A format with another block size: a power of two from 32 to 4096.
+template <class Format, int Block>
+struct blocked {
+  static_assert(Block >= 32 && Block <= 4096 && (Block & (Block - 1)) == 0,
+                "memfit::blocked: the block size is a power of two from 32 to 4096");
+  template <range R>
+  using codec = codec_for<Format, R>;
+  static constexpr int block = Block;
+};
+
+/// The block size of the 8-bit formats unless `blocked` says otherwise.
+inline constexpr int default_block = 256;
+
+/// Number of blocks that n elements fill, the last one perhaps in part.
+constexpr std::int64_t block_count(std::int64_t n, std::int64_t block) {
+  return n / block + (n % block != 0 ? 1 : 0);
+}
+
+}  // namespace memfit

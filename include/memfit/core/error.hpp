@@ -1,0 +1,34 @@
+// The exceptions that memfit throws.
+// Used by every function that checks what a caller handed in; users catch memfit::error.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace memfit {
+
+/// Base of everything memfit throws. Whoever catches it finds all arguments as they were.
+class error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Tensors that do not fit together: counts, null data, overlap, names.
+class argument_error : public error {
+ public:
+  using error::error;
+};
+
+/// A hyper-parameter outside its range, or not finite.
+class hyperparameter_error : public error {
+ public:
+  using error::error;
+};
+
+/// Memory could not be had.
+class memory_error : public error {
+ public:
+  using error::error;
+};
+
+}  // namespace memfit

@@ -1,0 +1,189 @@
+// Arithmetic on one value or many: the few operations that rules and codecs are written in.
+// Used by core, codec and rule as templates on F; an executor adds its own F by specialising ops.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "memfit/core/config.hpp"
+
+namespace memfit {
+
+/// The operations of a floating-point value type F and of its unsigned companion.
+///
+/// F is `float` (also on the device) or a bundle of lanes. `uint` holds one 32-bit pattern per
+/// value, `mask` one truth value. Every operation is exact or correctly rounded, so all F give the
+/// same bits.
+template <class F>
+struct ops;
+
+template <>
+struct ops<float> {
+  using value = float;
+  using uint = std::uint32_t;
+  using mask = bool;
+  static constexpr int width = 1;
+
+  MEMFIT_HD static float fma(float a, float b, float c) {
+#if defined(__CUDA_ARCH__)
+    return __fmaf_rn(a, b, c);
+#else
+    return __builtin_fmaf(a, b, c);
+#endif
+  }
+  MEMFIT_HD static float sqrt(float a) {
+#if defined(__CUDA_ARCH__)
+    return __fsqrt_rn(a);
+#else
+    return __builtin_sqrtf(a);
+#endif
+  }
+  MEMFIT_HD static uint bits(float a) {
+    uint u;
+    __builtin_memcpy(&u, &a, sizeof u);
+    return u;
+  }
+  MEMFIT_HD static float from_bits(uint u) {
+    float a;
+    __builtin_memcpy(&a, &u, sizeof a);
+    return a;
+  }
+  MEMFIT_HD static float to_float(uint u) {
+    return static_cast<float>(static_cast<std::int32_t>(u));
+  }
+  MEMFIT_HD static uint truncate(float a) {
+    return static_cast<uint>(static_cast<std::int32_t>(a));
+  }
+  MEMFIT_HD static float select(bool m, float a, float b) {
+    return m ? a : b;
+  }
+  MEMFIT_HD static uint select(bool m, uint a, uint b) {
+    return m ? a : b;
+  }
+  MEMFIT_HD static uint max(uint a, uint b) {
+    return a < b ? b : a;
+  }
+  MEMFIT_HD static uint min(uint a, uint b) {
+    return a < b ? a : b;
+  }
+  MEMFIT_HD static bool any(bool m) {
+    return m;
+  }
+  template <class T>
+  MEMFIT_HD static T lookup(T const (&table)[8], uint index) {
+    return table[index & 7u];
+  }
+  MEMFIT_HD static uint largest(uint a) {
+    return a;
+  }
+  MEMFIT_HD static int count(bool m) {
+    return m ? 1 : 0;
+  }
+  MEMFIT_HD static uint iota(uint first) {
+    return first;
+  }
+  MEMFIT_HD static float load(float const* p) {
+    return *p;
+  }
+  MEMFIT_HD static void store(float* p, float a) {
+    *p = a;
+  }
+  template <class Code>
+  MEMFIT_HD static uint load(Code const* p) {
+    return *p;
+  }
+  template <class Code>
+  MEMFIT_HD static void store(Code* p, uint a) {
+    *p = static_cast<Code>(a);
+  }
+};
+
+template <>
+struct ops<std::uint32_t> : ops<float> {};
+
+/// The 32-bit patterns that go with F, and the truth values of comparing F.
+template <class F>
+using uint_of = typename ops<F>::uint;
+template <class F>
+using mask_of = typename ops<F>::mask;
+template <class U>
+using value_of = typename ops<U>::value;
+
+namespace detail {
+
+template <class A, class B>
+using wider = std::conditional_t<std::is_arithmetic_v<A>, B, A>;
+
+}  // namespace detail
+
+/// a * b + c with one rounding; plain numbers mix with lanes.
+template <class A, class B, class C>
+MEMFIT_HD inline auto fma(A const& a, B const& b, C const& c) {
+  using F = detail::wider<A, detail::wider<B, C>>;
+  return ops<F>::fma(F(a), F(b), F(c));
+}
+
+/// Correctly rounded square root.
+template <class F>
+MEMFIT_HD inline F sqrt(F const& a) {
+  return ops<F>::sqrt(a);
+}
+
+/// a where the mask holds, else b.
+template <class M, class A, class B>
+MEMFIT_HD inline auto select(M const& m, A const& a, B const& b) {
+  using F = detail::wider<A, B>;
+  return ops<F>::select(m, F(a), F(b));
+}
+
+/// The bit pattern of a value, and back.
+template <class F>
+MEMFIT_HD inline uint_of<F> bits(F const& a) {
+  return ops<F>::bits(a);
+}
+template <class F>
+MEMFIT_HD inline F from_bits(uint_of<F> const& u) {
+  return ops<F>::from_bits(u);
+}
+
+/// The whole number nearest to zero from a, for |a| < 2^31; and the value of a count below 2^31.
+template <class F>
+MEMFIT_HD inline uint_of<F> truncate(F const& a) {
+  return ops<F>::truncate(a);
+}
+template <class U>
+MEMFIT_HD inline value_of<U> to_float(U const& a) {
+  return ops<U>::to_float(a);
+}
+
+/// The larger and the smaller of two patterns.
+template <class A, class B>
+MEMFIT_HD inline auto max(A const& a, B const& b) {
+  using U = detail::wider<A, B>;
+  return ops<U>::max(U(a), U(b));
+}
+template <class A, class B>
+MEMFIT_HD inline auto min(A const& a, B const& b) {
+  using U = detail::wider<A, B>;
+  return ops<U>::min(U(a), U(b));
+}
+
+/// table[index mod 8], value by value.
+template <class T, class U>
+MEMFIT_HD inline auto lookup(T const (&table)[8], U const& index) {
+  return ops<U>::lookup(table, index);
+}
+
+/// Whether the mask holds for any value.
+template <class F>
+MEMFIT_HD inline bool any(mask_of<F> const& m) {
+  return ops<F>::any(m);
+}
+
+/// |a|.
+template <class F>
+MEMFIT_HD inline F abs(F const& a) {
+  return from_bits<F>(bits(a) & 0x7fffffffu);
+}
+
+}  // namespace memfit

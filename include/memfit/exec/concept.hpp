@@ -1,0 +1,96 @@
+// What a driver is handed: the work of one step over many tensors; and what an executor offers.
+// Used by executors to implement, and by the optimizer to call.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+
+#include "memfit/codec/column.hpp"
+#include "memfit/core/memory.hpp"
+#include "memfit/core/random.hpp"
+#include "memfit/rule/concept.hpp"
+
+namespace memfit {
+
+/// Two numbers beside the gradient, in the executor's memory: a multiplier for every gradient
+/// element (unscaling, clipping) and a flag that makes the step change nothing. Null stands for 1
+/// and for "do not skip".
+struct gate {
+  float const* multiplier = nullptr;
+  std::uint32_t const* skip = nullptr;
+};
+
+/// The element types that gradients and quantizer inputs may have.
+enum class scalar_kind { fp32, bf16, fp16 };
+
+namespace detail {
+
+template <class E>
+struct kind_of;
+template <>
+struct kind_of<float> {
+  static constexpr auto value = scalar_kind::fp32;
+};
+template <>
+struct kind_of<fp32> {
+  static constexpr auto value = scalar_kind::fp32;
+};
+template <>
+struct kind_of<bf16> {
+  static constexpr auto value = scalar_kind::bf16;
+};
+template <>
+struct kind_of<fp16> {
+  static constexpr auto value = scalar_kind::fp16;
+};
+
+}  // namespace detail
+
+/// Element types that memfit reads and writes.
+template <class E>
+concept scalar_element = requires {
+  detail::kind_of<std::remove_const_t<E>>::value;
+};
+
+template <scalar_element E>
+inline constexpr scalar_kind kind_of = detail::kind_of<std::remove_const_t<E>>::value;
+
+constexpr std::int64_t bytes_of(scalar_kind kind) {
+  return kind == scalar_kind::fp32 ? 4 : 2;
+}
+
+/// Where one moment of one tensor lies: a code per element, a scale per block (null if unscaled).
+struct moment_ref {
+  void* codes = nullptr;
+  float* scales = nullptr;
+};
+
+/// One tensor's share of a step: `count` elements of every column, and this step's constants.
+template <class Rule>
+struct step_item {
+  void* visible = nullptr;  ///< the parameter as the model reads it
+  void* kept = nullptr;     ///< what the parameter column keeps beside it, or null
+  void const* gradient = nullptr;
+  scalar_kind gradient_kind = scalar_kind::fp32;
+  std::int64_t count = 0;
+  moment_ref moments[slot_count<Rule> > 0 ? slot_count<Rule> : 1] = {};
+  constants_of<Rule> constants;
+  noise_key key = {};
+};
+
+/// The codec that Format gives to slot I of Rule.
+template <class Rule, class Format, int I>
+using slot_codec = codec_for<Format, Rule::slots[I].range>;
+
+/// An executor: memory of its own kind, copies between it and the host, and a driver in member
+/// templates: `step<Rule, Format, Column>(items, count, gate, nonfinite)`, `quantize<Codec, R,
+/// Block>` and `dequantize<Codec, R, Block>`.
+template <class E>
+concept executor = std::copy_constructible<E> && requires(E const& e, void* p, void const* q) {
+  { e.allocate(std::int64_t{1}) } -> std::same_as<buffer>;
+  e.copy_from_host(p, q, std::int64_t{1});
+  e.copy_to_host(p, q, std::int64_t{1});
+  e.fill(p, static_cast<unsigned char>(0), std::int64_t{1});
+};
+
+}  // namespace memfit

@@ -1,0 +1,144 @@
+// The host executor: threads and vector units of this machine, memory of this process.
+// Used as the first argument of every memfit function that works on host tensors.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "memfit/core/error.hpp"
+#include "memfit/core/memory.hpp"
+#include "memfit/exec/concept.hpp"
+#include "memfit/exec/host/isa.hpp"
+#include "memfit/exec/host/pool.hpp"
+#include "memfit/exec/host/step.hpp"
+#include "memfit/exec/host/transform.hpp"
+
+namespace memfit {
+
+/// Runs on the CPU and returns when the work is done. Results do not depend on the number of
+/// threads or on the vector units. Copies share their threads; calls from several threads take
+/// turns.
+class host {
+ public:
+  /// `threads` = 0 takes one per processor. Throws argument_error for a negative number and for
+  /// units that the machine lacks.
+  explicit host(int threads = 0, isa units = isa::best) {
+    if (threads < 0) throw argument_error("memfit::host: " + std::to_string(threads) + " threads");
+    if (!supports(units))
+      throw argument_error("memfit::host: this machine lacks these vector units");
+    units_ = units == isa::best ? detail::widest_isa() : units;
+    if (threads == 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    try {
+      pool_ = std::make_shared<detail::thread_pool>(threads);
+    } catch (std::exception const& e) {
+      throw memory_error("memfit::host: cannot start " + std::to_string(threads) +
+                         " threads: " + e.what());
+    }
+  }
+
+  static bool supports(isa units) { return detail::machine_has(units); }
+  int threads() const { return pool_->threads(); }
+  isa units() const { return units_; }
+
+  /// Uninitialized memory, aligned to a cache line. Throws memory_error.
+  buffer allocate(std::int64_t bytes) const {
+    if (bytes == 0) return {};
+    void* const p = bytes < 0 ? nullptr
+                              : ::operator new (static_cast<std::size_t>(bytes),
+                                                std::align_val_t{alignment}, std::nothrow);
+    if (p == nullptr)
+      throw memory_error("memfit::host: cannot allocate " + std::to_string(bytes) + " bytes");
+    return {p, bytes, [](void* data, std::int64_t) noexcept {
+              ::operator delete (data, std::align_val_t{alignment});
+            }};
+  }
+  void copy_from_host(void* to, void const* from, std::int64_t bytes) const {
+    if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+  void copy_to_host(void* to, void const* from, std::int64_t bytes) const {
+    copy_from_host(to, from, bytes);
+  }
+  void fill(void* to, unsigned char value, std::int64_t bytes) const {
+    if (bytes > 0) std::memset(to, value, static_cast<std::size_t>(bytes));
+  }
+
+  /// Calls work(task) for task = 0 … tasks - 1 on all threads; work does not throw.
+  template <class Work>
+  void for_each_task(std::int64_t tasks, Work const& work) const {
+    pool_->run(tasks, &work, [](void const* context, std::int64_t task) {
+      (*static_cast<Work const*>(context))(task);
+    });
+  }
+
+  /// Runs a body with the lanes of this executor's vector units.
+  template <class Body>
+  void run(Body const& body) const {
+    detail::run_on(units_, body);
+  }
+
+  /// One fused pass over all columns of the items. `nonfinite`, where not null, grows
+  /// by the elements left alone.
+  /// Returns whether the gate let the step happen.
+  template <class Rule, class Format, class Column>
+  bool step(step_item<Rule> const* items, std::int64_t count, gate g,
+            std::uint64_t* nonfinite) const {
+    if (g.skip != nullptr && *g.skip != 0) return false;
+    float const multiplier = g.multiplier != nullptr ? *g.multiplier : 1.0f;
+    constexpr auto size = detail::task_size<Format>;
+    std::vector<std::int64_t> first_task{0};
+    for (std::int64_t i = 0; i < count; ++i)
+      first_task.push_back(first_task.back() + block_count(items[i].count, size));
+    for_each_task(first_task.back(), [&](std::int64_t task) {
+      auto const next = std::upper_bound(first_task.begin(), first_task.end(), task);
+      auto const index = (next - first_task.begin()) - 1;
+      auto const first = (task - first_task[static_cast<std::size_t>(index)]) * size;
+      auto const& item = items[index];
+      run(detail::step_body<Rule, Format, Column>{
+          item, first, std::min<std::int64_t>(first + size, item.count), multiplier, nonfinite});
+    });
+    return true;
+  }
+
+  /// Codes n elements; see quantize.hpp.
+  template <class C, range R, int Block>
+  void quantize(void const* in, scalar_kind kind, std::int64_t n, typename C::code* codes,
+                float* scales) const {
+    for_each_run(block_count(n, Block), [=, this](std::int64_t first, std::int64_t last) {
+      run(detail::quantize_body<C, R, Block>{in, kind, n, first, last, codes, scales});
+    });
+  }
+
+  /// Decodes n elements; see quantize.hpp.
+  template <class C, range R, int Block>
+  void dequantize(typename C::code const* codes, float const* scales, std::int64_t n, void* out,
+                  scalar_kind kind) const {
+    for_each_run(block_count(n, Block), [=, this](std::int64_t first, std::int64_t last) {
+      run(detail::dequantize_body<C, R, Block>{codes, scales, n, first, last, out, kind});
+    });
+  }
+
+ private:
+  /// Calls work(first, last) for runs of blocks that make up 0 … blocks.
+  template <class Work>
+  void for_each_run(std::int64_t blocks, Work const& work) const {
+    constexpr std::int64_t run_length = 512;
+    for_each_task(memfit::block_count(blocks, run_length), [&](std::int64_t task) {
+      auto const first = task * run_length;
+      work(first, std::min(first + run_length, blocks));
+    });
+  }
+
+  static constexpr std::size_t alignment = 64;
+  isa units_ = isa::scalar;
+  std::shared_ptr<detail::thread_pool> pool_;
+};
+
+static_assert(executor<host>);
+
+}  // namespace memfit

@@ -1,0 +1,312 @@
+// Eight values at a time with AVX2 and FMA, in functions that carry their target with them.
+// Used by the host driver where AVX-512 is missing; a plain x86-64 build needs no flag for it.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "memfit/core/lanes.hpp"
+
+#define MEMFIT_TARGET_AVX2 gnu::target("avx2,fma,f16c,bmi,bmi2")
+#define MEMFIT_AVX2_HOST [[MEMFIT_TARGET_AVX2]] inline
+#if defined(__CUDACC__)
+#define MEMFIT_AVX2 _Pragma("nv_exec_check_disable") __host__ __device__ MEMFIT_AVX2_HOST
+#else
+#define MEMFIT_AVX2 MEMFIT_AVX2_HOST
+#endif
+
+namespace memfit::avx2 {
+
+// Arrays and written-out copies for the reasons given in lanes_avx512.hpp.
+
+#define MEMFIT_LOAD(a) avx2::load_int((a).v)
+#define MEMFIT_STORE(a, x) avx2::store_int((a).v, x)
+
+MEMFIT_AVX2_HOST __m256i load_int(std::uint32_t const* p) {
+  return _mm256_load_si256(reinterpret_cast<__m256i const*>(p));
+}
+MEMFIT_AVX2_HOST void store_int(std::uint32_t* p, __m256i x) {
+  _mm256_store_si256(reinterpret_cast<__m256i*>(p), x);
+}
+MEMFIT_AVX2_HOST __m256i loadu_int(void const* p) {
+  return _mm256_loadu_si256(static_cast<__m256i const*>(p));
+}
+template <int Predicate>
+MEMFIT_AVX2_HOST __m256i compare(__m256 a, __m256 b) {
+  return _mm256_castps_si256(_mm256_cmp_ps(a, b, Predicate));
+}
+MEMFIT_AVX2_HOST __m256i shift_left(__m256i x, int n) {
+  return reinterpret_cast<__m256i>(reinterpret_cast<__v8su>(x) << n);
+}
+MEMFIT_AVX2_HOST __m256i shift_right(__m256i x, int n) {
+  return reinterpret_cast<__m256i>(reinterpret_cast<__v8su>(x) >> n);
+}
+MEMFIT_AVX2_HOST __m256i greater(__m256i a, __m256i b) {
+  auto const flip = _mm256_set1_epi32(INT32_MIN);
+  return _mm256_cmpgt_epi32(_mm256_xor_si256(a, flip), _mm256_xor_si256(b, flip));
+}
+
+struct mask {
+  alignas(32) std::uint32_t v[8];
+  mask() = default;
+  MEMFIT_AVX2 mask(mask const& o) { MEMFIT_STORE(*this, MEMFIT_LOAD(o)); }
+  MEMFIT_AVX2 mask& operator=(mask const& o) {
+    MEMFIT_STORE(*this, MEMFIT_LOAD(o));
+    return *this;
+  }
+  MEMFIT_AVX2 friend mask operator&(mask const& a, mask const& b) {
+    mask r;
+    MEMFIT_STORE(r, _mm256_and_si256(MEMFIT_LOAD(a), MEMFIT_LOAD(b)));
+    return r;
+  }
+  MEMFIT_AVX2 friend mask operator|(mask const& a, mask const& b) {
+    mask r;
+    MEMFIT_STORE(r, _mm256_or_si256(MEMFIT_LOAD(a), MEMFIT_LOAD(b)));
+    return r;
+  }
+  MEMFIT_AVX2 friend mask operator!(mask const& a) {
+    mask r;
+    MEMFIT_STORE(r, _mm256_xor_si256(MEMFIT_LOAD(a), _mm256_set1_epi32(-1)));
+    return r;
+  }
+};
+
+struct u32 {
+  alignas(32) std::uint32_t v[8];
+  u32() = default;
+  MEMFIT_AVX2 u32(std::uint32_t x) { MEMFIT_STORE(*this, _mm256_set1_epi32(static_cast<int>(x))); }
+  MEMFIT_AVX2 u32(u32 const& o) { MEMFIT_STORE(*this, MEMFIT_LOAD(o)); }
+  MEMFIT_AVX2 u32& operator=(u32 const& o) {
+    MEMFIT_STORE(*this, MEMFIT_LOAD(o));
+    return *this;
+  }
+#define MEMFIT_BINARY(op, intrinsic)                               \
+  MEMFIT_AVX2 friend u32 operator op(u32 const& a, u32 const& b) { \
+    u32 r;                                                         \
+    MEMFIT_STORE(r, intrinsic(MEMFIT_LOAD(a), MEMFIT_LOAD(b)));    \
+    return r;                                                      \
+  }
+  MEMFIT_BINARY(+, _mm256_add_epi32)
+  MEMFIT_BINARY(-, _mm256_sub_epi32)
+  MEMFIT_BINARY(*, _mm256_mullo_epi32)
+  MEMFIT_BINARY(&, _mm256_and_si256)
+  MEMFIT_BINARY(|, _mm256_or_si256)
+  MEMFIT_BINARY(^, _mm256_xor_si256)
+#undef MEMFIT_BINARY
+  MEMFIT_AVX2 friend u32 operator<<(u32 const& a, int n) {
+    u32 r;
+    MEMFIT_STORE(r, shift_left(MEMFIT_LOAD(a), n));
+    return r;
+  }
+  MEMFIT_AVX2 friend u32 operator>>(u32 const& a, int n) {
+    u32 r;
+    MEMFIT_STORE(r, shift_right(MEMFIT_LOAD(a), n));
+    return r;
+  }
+  MEMFIT_AVX2 friend mask operator>(u32 const& a, u32 const& b) {
+    mask r;
+    MEMFIT_STORE(r, greater(MEMFIT_LOAD(a), MEMFIT_LOAD(b)));
+    return r;
+  }
+  MEMFIT_AVX2 friend mask operator<(u32 const& a, u32 const& b) {
+    return b > a;
+  }
+  MEMFIT_AVX2 friend mask operator==(u32 const& a, u32 const& b) {
+    mask r;
+    MEMFIT_STORE(r, _mm256_cmpeq_epi32(MEMFIT_LOAD(a), MEMFIT_LOAD(b)));
+    return r;
+  }
+};
+
+struct f32 {
+  alignas(32) float v[8];
+  f32() = default;
+  MEMFIT_AVX2 f32(float x) { _mm256_store_ps(v, _mm256_set1_ps(x)); }
+  MEMFIT_AVX2 f32(f32 const& o) { _mm256_store_ps(v, _mm256_load_ps(o.v)); }
+  MEMFIT_AVX2 f32& operator=(f32 const& o) {
+    _mm256_store_ps(v, _mm256_load_ps(o.v));
+    return *this;
+  }
+#define MEMFIT_BINARY(op, intrinsic)                                           \
+  MEMFIT_AVX2 friend f32 operator op(f32 const& a, f32 const& b) {             \
+    f32 r;                                                                     \
+    _mm256_store_ps(r.v, intrinsic(_mm256_load_ps(a.v), _mm256_load_ps(b.v))); \
+    return r;                                                                  \
+  }
+  MEMFIT_BINARY(+, _mm256_add_ps)
+  MEMFIT_BINARY(-, _mm256_sub_ps)
+  MEMFIT_BINARY(*, _mm256_mul_ps)
+  MEMFIT_BINARY(/, _mm256_div_ps)
+#undef MEMFIT_BINARY
+  MEMFIT_AVX2 friend f32 operator-(f32 const& a) {
+    f32 r;
+    _mm256_store_ps(r.v, _mm256_xor_ps(_mm256_load_ps(a.v), _mm256_set1_ps(-0.0f)));
+    return r;
+  }
+#define MEMFIT_COMPARE(op, predicate)                                              \
+  MEMFIT_AVX2 friend mask operator op(f32 const& a, f32 const& b) {                \
+    mask r;                                                                        \
+    MEMFIT_STORE(r, compare<predicate>(_mm256_load_ps(a.v), _mm256_load_ps(b.v))); \
+    return r;                                                                      \
+  }
+  MEMFIT_COMPARE(<, _CMP_LT_OQ)
+  MEMFIT_COMPARE(>, _CMP_GT_OQ)
+  MEMFIT_COMPARE(<=, _CMP_LE_OQ)
+  MEMFIT_COMPARE(>=, _CMP_GE_OQ)
+  MEMFIT_COMPARE(==, _CMP_EQ_OQ)
+#undef MEMFIT_COMPARE
+};
+
+}  // namespace memfit::avx2
+
+namespace memfit {
+
+template <>
+struct ops<avx2::f32> {
+  using f32 = avx2::f32;
+  using value = f32;
+  using uint = avx2::u32;
+  using mask = avx2::mask;
+  static constexpr int width = 8;
+
+  MEMFIT_AVX2 static f32 fma(f32 const& a, f32 const& b, f32 const& c) {
+    f32 r;
+    _mm256_store_ps(r.v,
+                    _mm256_fmadd_ps(_mm256_load_ps(a.v), _mm256_load_ps(b.v), _mm256_load_ps(c.v)));
+    return r;
+  }
+  MEMFIT_AVX2 static f32 sqrt(f32 const& a) {
+    f32 r;
+    _mm256_store_ps(r.v, _mm256_sqrt_ps(_mm256_load_ps(a.v)));
+    return r;
+  }
+  MEMFIT_AVX2 static uint bits(f32 const& a) {
+    uint r;
+    MEMFIT_STORE(r, _mm256_castps_si256(_mm256_load_ps(a.v)));
+    return r;
+  }
+  MEMFIT_AVX2 static f32 from_bits(uint const& a) {
+    f32 r;
+    _mm256_store_ps(r.v, _mm256_castsi256_ps(MEMFIT_LOAD(a)));
+    return r;
+  }
+  MEMFIT_AVX2 static f32 to_float(uint const& a) {
+    f32 r;
+    _mm256_store_ps(r.v, _mm256_cvtepi32_ps(MEMFIT_LOAD(a)));
+    return r;
+  }
+  MEMFIT_AVX2 static uint truncate(f32 const& a) {
+    uint r;
+    MEMFIT_STORE(r, _mm256_cvttps_epi32(_mm256_load_ps(a.v)));
+    return r;
+  }
+  MEMFIT_AVX2 static f32 select(mask const& m, f32 const& a, f32 const& b) {
+    f32 r;
+    _mm256_store_ps(r.v, _mm256_blendv_ps(_mm256_load_ps(b.v), _mm256_load_ps(a.v),
+                                          _mm256_castsi256_ps(MEMFIT_LOAD(m))));
+    return r;
+  }
+  MEMFIT_AVX2 static uint select(mask const& m, uint const& a, uint const& b) {
+    uint r;
+    MEMFIT_STORE(r, _mm256_blendv_epi8(MEMFIT_LOAD(b), MEMFIT_LOAD(a), MEMFIT_LOAD(m)));
+    return r;
+  }
+  MEMFIT_AVX2 static uint max(uint const& a, uint const& b) {
+    uint r;
+    MEMFIT_STORE(r, _mm256_max_epu32(MEMFIT_LOAD(a), MEMFIT_LOAD(b)));
+    return r;
+  }
+  MEMFIT_AVX2 static uint min(uint const& a, uint const& b) {
+    uint r;
+    MEMFIT_STORE(r, _mm256_min_epu32(MEMFIT_LOAD(a), MEMFIT_LOAD(b)));
+    return r;
+  }
+  MEMFIT_AVX2 static bool any(mask const& m) {
+    return _mm256_movemask_ps(_mm256_castsi256_ps(MEMFIT_LOAD(m))) != 0;
+  }
+  MEMFIT_AVX2 static f32 lookup(float const (&table)[8], uint const& index) {
+    f32 r;
+    _mm256_store_ps(r.v, _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), MEMFIT_LOAD(index)));
+    return r;
+  }
+
+  MEMFIT_AVX2 static uint lookup(std::uint32_t const (&table)[8], uint const& index) {
+    uint r;
+    MEMFIT_STORE(r, _mm256_permutevar8x32_epi32(avx2::loadu_int(table), MEMFIT_LOAD(index)));
+    return r;
+  }
+
+  MEMFIT_AVX2_HOST static std::uint32_t largest(uint const& a) {
+    auto const x = MEMFIT_LOAD(a);
+    auto z = _mm_max_epu32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    z = _mm_max_epu32(z, _mm_shuffle_epi32(z, 0x4e));
+    z = _mm_max_epu32(z, _mm_shuffle_epi32(z, 0xb1));
+    return static_cast<std::uint32_t>(_mm_cvtsi128_si32(z));
+  }
+  MEMFIT_AVX2_HOST static int count(mask const& m) {
+    return __builtin_popcount(
+        static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(MEMFIT_LOAD(m)))));
+  }
+  MEMFIT_AVX2_HOST static uint iota(std::uint32_t first) {
+    uint r;
+    MEMFIT_STORE(r, _mm256_add_epi32(_mm256_set1_epi32(static_cast<int>(first)),
+                                     _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)));
+    return r;
+  }
+  MEMFIT_AVX2_HOST static f32 load(float const* p) {
+    f32 r;
+    _mm256_store_ps(r.v, _mm256_loadu_ps(p));
+    return r;
+  }
+  MEMFIT_AVX2_HOST static void store(float* p, f32 const& a) {
+    _mm256_storeu_ps(p, _mm256_load_ps(a.v));
+  }
+  MEMFIT_AVX2_HOST static uint load(std::uint32_t const* p) {
+    uint r;
+    MEMFIT_STORE(r, _mm256_loadu_si256(reinterpret_cast<__m256i const*>(p)));
+    return r;
+  }
+  MEMFIT_AVX2_HOST static uint load(std::uint16_t const* p) {
+    uint r;
+    MEMFIT_STORE(r, _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<__m128i const*>(p))));
+    return r;
+  }
+  MEMFIT_AVX2_HOST static uint load(std::uint8_t const* p) {
+    uint r;
+    MEMFIT_STORE(r, _mm256_cvtepu8_epi32(_mm_loadu_si64(p)));
+    return r;
+  }
+  MEMFIT_AVX2_HOST static void store(std::uint32_t* p, uint const& a) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), MEMFIT_LOAD(a));
+  }
+  MEMFIT_AVX2_HOST static void store(std::uint16_t* p, uint const& a) {
+    auto const x = _mm256_and_si256(MEMFIT_LOAD(a), _mm256_set1_epi32(0xffff));
+    auto const y = _mm256_permute4x64_epi64(_mm256_packus_epi32(x, x), 0x08);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(y));
+  }
+  MEMFIT_AVX2_HOST static void store(std::uint8_t* p, uint const& a) {
+    auto const x = _mm256_and_si256(MEMFIT_LOAD(a), _mm256_set1_epi32(0xff));
+    auto const y = _mm256_permute4x64_epi64(_mm256_packus_epi32(x, x), 0x08);
+    auto const z = _mm256_castsi256_si128(y);
+    _mm_storeu_si64(p, _mm_packus_epi16(z, z));
+  }
+};
+
+template <>
+struct ops<avx2::u32> : ops<avx2::f32> {};
+
+namespace avx2 {
+
+/// Runs a body with everything it calls compiled for AVX2 and FMA.
+template <class Body>
+[[MEMFIT_TARGET_AVX2, gnu::flatten, gnu::noinline]] inline void run(Body const& body) {
+  body.template operator()<f32>();
+}
+
+}  // namespace avx2
+
+#undef MEMFIT_LOAD
+#undef MEMFIT_STORE
+
+}  // namespace memfit

@@ -1,0 +1,106 @@
+// Quantizing and dequantizing runs of blocks on the host.
+// Used by host for the functions in quantize.hpp.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "memfit/exec/host/block.hpp"
+
+namespace memfit::detail {
+
+/// Codes blocks first … last of n elements. A NaN counts as 0 and an infinity as the largest finite
+/// magnitude of its block.
+template <class C, range R, int Block>
+struct quantize_body {
+  void const* in;
+  scalar_kind kind;
+  std::int64_t n, first, last;
+  typename C::code* codes;
+  float* scales;
+
+  template <class F>
+  void operator()() const {
+    for (auto b = first; b < last; ++b) one_block<F>(b);
+  }
+
+ private:
+  template <class F>
+  void one_block(std::int64_t b) const {
+    alignas(64) float x[Block];
+    auto const begin = b * Block;
+    auto const count = std::min<std::int64_t>(Block, n - begin);
+    if (count == Block) {
+      for (int i = 0; i < Block; i += ops<F>::width)
+        ops<F>::store(x + i, representable(load_scalars<F>(in, kind, begin + i)));
+      auto const most = C::scaled ? largest_magnitude<F>(x, Block) : 0u;
+      if (ordinary_scale(most)) return write<F, false>(x, b, most, codes + begin);
+    }
+    std::fill(x, x + Block, 0.0f);
+    for (int i = 0; i < count; ++i) x[i] = representable(load_scalars<float>(in, kind, begin + i));
+    if constexpr (C::scaled) make_finite(x);
+    typename C::code padded[Block];
+    write<F, true>(x, b, C::scaled ? largest_magnitude<F>(x, Block) : 0u, padded);
+    std::memcpy(codes + begin, padded, static_cast<std::size_t>(count) * sizeof *padded);
+  }
+
+  /// A non-negative code holds nothing below zero.
+  template <class F>
+  static F representable(F const& x) {
+    if constexpr (C::scaled && R == range::non_negative)
+      return select(x < F(0.0f), F(0.0f), x);
+    else
+      return x;
+  }
+
+  static void make_finite(float (&x)[Block]) {
+    float most = 0.0f;
+    for (float v : x)
+      if (bits(abs(v)) < infinity_bits) most = std::max(most, abs(v));
+    for (float& v : x) {
+      auto const magnitude = bits(v) & 0x7fffffffu;
+      if (magnitude > infinity_bits) v = 0.0f;
+      if (magnitude == infinity_bits) v = v < 0.0f ? -most : most;
+    }
+  }
+
+  template <class F, bool Any>
+  void write(float const* x, std::int64_t b, std::uint32_t most, typename C::code* to) const {
+    float const scale = from_bits<float>(most);
+    if constexpr (C::scaled) scales[b] = scale;
+    store_moments<F, C, R, Any, false>(x, Block, scale, to);
+  }
+};
+
+/// Decodes blocks first … last of n elements.
+template <class C, range R, int Block>
+struct dequantize_body {
+  typename C::code const* codes;
+  float const* scales;
+  std::int64_t n, first, last;
+  void* out;
+  scalar_kind kind;
+
+  template <class F>
+  void operator()() const {
+    for (auto b = first; b < last; ++b) {
+      auto const begin = b * Block, end = std::min<std::int64_t>(begin + Block, n);
+      float const scale = C::scaled ? scales[b] : 1.0f;
+      auto i = begin;
+      for (; i + ops<F>::width <= end; i += ops<F>::width) one<F>(i, scale);
+      for (; i < end; ++i) one<float>(i, scale);
+    }
+  }
+
+ private:
+  template <class F>
+  void one(std::int64_t i, float scale) const {
+    F const x = load_moment<C, R, false, F>(codes + i, F(scale));
+    if (kind == scalar_kind::fp32) return ops<F>::store(static_cast<float*>(out) + i, x);
+    ops<F>::store(static_cast<std::uint16_t*>(out) + i,
+                  kind == scalar_kind::bf16 ? bf16_codec::encode(x) : fp16_codec::encode(x));
+  }
+};
+
+}  // namespace memfit::detail

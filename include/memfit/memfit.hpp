@@ -1,0 +1,8 @@
+// Everything that any C++20 compiler can use, in one include.
+// Used by programs that do not mind its cost; the headers it names are smaller doors.
+#pragma once
+
+#include "memfit/exec/host.hpp"
+#include "memfit/optimizer.hpp"
+#include "memfit/quantize.hpp"
+#include "memfit/step.hpp"

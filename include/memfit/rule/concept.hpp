@@ -1,0 +1,79 @@
+// What an update rule is: hyper-parameters, slots, and the arithmetic of one step on registers.
+// Used by every rule, by the drivers, and by users who write a rule of their own.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+
+#include "memfit/core/config.hpp"
+#include "memfit/core/lanes.hpp"
+#include "memfit/core/slot.hpp"
+
+namespace memfit {
+
+/// Number of moments that a rule keeps per parameter.
+template <class Rule>
+inline constexpr int slot_count = static_cast<int>(std::size(Rule::slots));
+
+/// The constants of one step, as the rule computes them.
+template <class Rule>
+using constants_of = decltype(std::declval<Rule const&>().at(std::int64_t{1}));
+
+namespace detail {
+
+template <class Constants, class F, int N>
+concept updates = requires(Constants const& k, F& p, F g, F (&s)[N]) {
+  k(p, g, s);
+};
+template <class Constants, class F>
+concept updates_without_slots = requires(Constants const& k, F& p, F g) {
+  k(p, g);
+};
+
+/// Whether the constants' call operator fits the rule's slots for the value type F.
+template <class Rule, class F>
+constexpr bool rule_accepts() {
+  if constexpr (slot_count<Rule> == 0)
+    return updates_without_slots<constants_of<Rule>, F>;
+  else
+    return updates<constants_of<Rule>, F, slot_count<Rule>>;
+}
+
+}  // namespace detail
+
+/// A rule: an aggregate of hyper-parameters with `static constexpr slots` and `at(step)`, which
+/// returns the constants of a step counted from 1. The constants are called as `k(p, g, s)`, where
+/// `s` is a reference to an array of as many values as there are slots (`k(p, g)` without slots).
+template <class Rule>
+concept rule = requires(Rule const& r) {
+  {std::size(Rule::slots)};
+  r.at(std::int64_t{1});
+}
+&&detail::rule_accepts<Rule, float>();
+
+/// The name of the first hyper-parameter outside its range, or null. A rule offers it as
+/// `char const* invalid() const`; a rule without it is taken as valid.
+template <class Rule>
+char const* invalid_hyperparameter(Rule const& r) {
+  if constexpr (requires { r.invalid(); })
+    return r.invalid();
+  else
+    return nullptr;
+}
+
+namespace detail {
+
+/// Finite and at least zero; also false for a NaN, whatever the compiler's flags.
+inline bool finite_non_negative(double x) {
+  return x >= 0.0 && x <= 1.7976931348623157e308;
+}
+/// In [0, 1).
+inline bool decay_rate(double x) {
+  return x >= 0.0 && x < 1.0;
+}
+
+}  // namespace detail
+
+}  // namespace memfit
