@@ -147,9 +147,12 @@ class CompileFail(Tree):
     def test_cases(self):
         cases = ("--cases", "TREE/cases")
         self.passes("compile_fail.py", *cases, changes=self.case("", 'static_assert(false, "whole numbers only");'))
-        self.fails("compile_fail.py", "no error says", self.case("", "nonsense();"), *cases)
+        self.fails("compile_fail.py", "no error or note says", self.case("", "nonsense();"), *cases)
         self.fails("compile_fail.py", "the misuse compiles", self.case("", ""), *cases)
         self.fails("compile_fail.py", "right use does not compile", self.case("nonsense();", "nonsense();"), *cases)
+        deep = {"memfit/deep.hpp": GUARDED + "template <class T>\nint deep(T t) { return t.whole_numbers; }\n"}
+        case = self.case('#include "memfit/deep.hpp"', "return deep(1);")
+        self.fails("compile_fail.py", "inside the library", {**deep, **case}, *cases)
         self.fails("compile_fail.py", "no line", {"cases/one.cpp": "int main() {}\n"}, *cases)
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Misuse does not compile, and the compiler's message says what is wrong in a line.
 
-Each compile_fail/*.cpp compiles as it stands and must stop compiling with -DMEMFIT_FAIL. Each of its lines
-`// expect: <regular expression>` must match a line of the compiler's output that says `error:` or `static assertion`.
+Each compile_fail/*.cpp compiles as it stands and must stop compiling with -DMEMFIT_FAIL. The first error must be a static
+assertion or lie in the user's file, not deep inside the library, and each of the file's lines
+`// expect: <regular expression>` must match an error or a note.
 """
 
 import re
@@ -22,9 +23,12 @@ def faults_of(command, source):
     wrong = run(*command, "-DMEMFIT_FAIL", source)
     if wrong.returncode == 0:
         return [f"{source.name}: the misuse compiles"]
-    errors = [line for line in wrong.stdout.splitlines() if re.search(r"\berror:|static.assert", line)]
-    return [f"{source.name}: no error says /{pattern}/; the errors are\n" + "\n".join(errors)
-            for pattern in expected if not any(re.search(pattern, line) for line in errors)]
+    errors = [line for line in wrong.stdout.splitlines() if " error: " in line]
+    said = [line for line in wrong.stdout.splitlines() if " error: " in line or " note: " in line]
+    if not errors[0].startswith(str(source)) and not re.search(r"static.assert", errors[0]):
+        return [f"{source.name}: the first error is inside the library:\n{errors[0]}"]
+    return [f"{source.name}: no error or note says /{pattern}/:\n" + "\n".join(said)
+            for pattern in expected if not any(re.search(pattern, line) for line in said)]
 
 
 def main():

@@ -1,10 +1,11 @@
 // One translation unit of one_definition.py: uses what users use, and answers with a digest of
 // every bit it computed. MEMFIT_UNIT is the name of its only external function, another one for
 // each compiler and set of flags.
+#include <memfit/memfit.hpp>
+
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <memfit/memfit.hpp>
+#include <span>
 #include <vector>
 
 namespace {
@@ -15,14 +16,13 @@ struct digest {
 
   template <class E>
   void add(std::vector<E> const& items) {
-    std::vector<unsigned char> bytes(items.size() * sizeof(E));
-    if (!bytes.empty()) std::memcpy(bytes.data(), items.data(), bytes.size());
-    for (unsigned char byte : bytes) value = (value ^ byte) * 1099511628211u;
+    for (std::byte byte : std::as_bytes(std::span{items})) {
+      value = (value ^ static_cast<std::uint64_t>(byte)) * 1099511628211u;
+    }
   }
 };
 
-// Values of many magnitudes, exact in any floating-point mode; some zero, some subnormal when
-// `power` says so.
+// Values of many magnitudes, some zero, exact in any floating-point mode.
 template <class E>
 std::vector<E> values(std::size_t count, std::uint32_t seed) {
   std::vector<E> result;
@@ -72,15 +72,11 @@ std::uint64_t MEMFIT_UNIT() {
   digest all;
   for (std::size_t n : {0u, 1u, 255u, 1031u}) {
     add_quantized<dynamic8, range::any>(all, n);
-    add_quantized<dynamic8, range::non_negative>(all, n);
-    add_quantized<float8, range::any>(all, n);
     add_quantized<float8, range::non_negative>(all, n);
     add_quantized<linear8, range::any>(all, n);
   }
   add_trained<adamw, float8, fp32, float>(all, {.lr = 1e-2, .eps = 1e-6, .weight_decay = 0.1});
-  add_trained<adamw, dynamic8, split<bf16>, bf16>(all, {.lr = 1e-2, .weight_decay = 0.1});
-  add_trained<adam, bf16, stochastic<bf16>, bf16>(all, {.lr = 1e-2, .weight_decay = 0.1});
-  add_trained<momentum, linear8, fp32, float>(all, {.lr = 1e-2, .momentum = 0.8, .nesterov = true});
-  add_trained<sgd, fp32, fp32, float>(all, {.lr = 1e-2, .weight_decay = 0.1});
+  add_trained<adam, dynamic8, split<bf16>, bf16>(all, {.lr = 1e-2, .weight_decay = 0.1});
+  add_trained<momentum, bf16, stochastic<bf16>, bf16>(all, {.momentum = 0.8, .nesterov = true});
   return all.value;
 }

@@ -1,5 +1,5 @@
 // A gradient whose elements are of a type that no column has.
-// expect: element
+// expect: gradients are fp32, bf16 or fp16
 #include <memfit/memfit.hpp>
 #include <vector>
 

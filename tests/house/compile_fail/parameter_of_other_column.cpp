@@ -1,5 +1,5 @@
 // Parameters stored as bf16, registered with an optimizer whose parameter column is fp32.
-// expect: parameter
+// expect: element type is not that of the Param column
 #include <memfit/memfit.hpp>
 #include <vector>
 

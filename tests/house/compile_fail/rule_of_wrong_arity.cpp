@@ -1,5 +1,5 @@
 // A rule that declares two slots and takes three.
-// expect: rule
+// expect: slot
 #include <memfit/memfit.hpp>
 
 #include <array>
