@@ -1,0 +1,64 @@
+// The names that the command line offers for models, rules and state formats.
+// Used by the options and the optimizers of the GPT-2 example.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "config.hpp"
+#include "user_error.hpp"
+
+namespace gpt2 {
+
+enum class rule_choice { adamw, adam, momentum, sgd };
+enum class state_choice { fp32, bf16, dynamic8, float8, linear8 };
+
+template <class Value>
+struct named {
+  std::string_view name;
+  Value value;
+};
+
+inline constexpr std::array models{
+    named<config>{"tiny", {.layers = 2, .heads = 4, .channels = 128, .context = 128}},
+    named<config>{"small", {.layers = 4, .heads = 4, .channels = 256, .context = 256}},
+    named<config>{"gpt2", {.layers = 12, .heads = 12, .channels = 768, .context = 1024}},
+    named<config>{"gpt2-medium", {.layers = 24, .heads = 16, .channels = 1024, .context = 1024}},
+    named<config>{"gpt2-large", {.layers = 36, .heads = 20, .channels = 1280, .context = 1024}},
+    named<config>{"gpt2-xl", {.layers = 48, .heads = 25, .channels = 1600, .context = 1024}}};
+
+inline constexpr std::array rules{named<rule_choice>{"adamw", rule_choice::adamw},
+                                  named<rule_choice>{"adam", rule_choice::adam},
+                                  named<rule_choice>{"momentum", rule_choice::momentum},
+                                  named<rule_choice>{"sgd", rule_choice::sgd}};
+
+inline constexpr std::array states{named<state_choice>{"fp32", state_choice::fp32},
+                                   named<state_choice>{"bf16", state_choice::bf16},
+                                   named<state_choice>{"dynamic8", state_choice::dynamic8},
+                                   named<state_choice>{"float8", state_choice::float8},
+                                   named<state_choice>{"linear8", state_choice::linear8}};
+
+template <class Table>
+std::string names(const Table& table, std::string_view separator) {
+  std::string list;
+  for (auto const& entry : table) (list += list.empty() ? "" : separator) += entry.name;
+  return list;
+}
+
+template <class Table>
+auto choose(const Table& table, std::string_view option, std::string_view name) {
+  for (auto const& entry : table)
+    if (entry.name == name) return entry.value;
+  throw user_error(std::string{option} + ": '" + std::string{name} + "' is none of " +
+                   names(table, ", "));
+}
+
+template <class Table, class Value>
+std::string_view name_of(const Table& table, Value value) {
+  for (auto const& entry : table)
+    if (entry.value == value) return entry.name;
+  return {};
+}
+
+}  // namespace gpt2

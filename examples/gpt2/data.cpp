@@ -1,0 +1,143 @@
+#include "data.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <system_error>
+
+#include "random.hpp"
+#include "user_error.hpp"
+
+namespace gpt2 {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool hidden(const fs::path& path) {
+  return path.filename().string().starts_with('.');
+}
+
+[[noreturn]] void refuse(const fs::path& path, const std::error_code& reason) {
+  throw user_error("cannot read '" + path.string() + "': " + reason.message());
+}
+
+void list_folder(const fs::path& folder, std::vector<fs::path>& files) {
+  std::error_code failed;
+  fs::recursive_directory_iterator entry{folder, failed};
+  for (; !failed && entry != fs::recursive_directory_iterator{}; entry.increment(failed)) {
+    if (hidden(entry->path()))
+      entry.disable_recursion_pending();
+    else if (entry->is_regular_file())
+      files.push_back(entry->path());
+  }
+  if (failed) refuse(folder, failed);
+}
+
+std::vector<fs::path> list(const std::vector<fs::path>& paths) {
+  std::vector<fs::path> files;
+  for (auto const& path : paths) {
+    std::error_code failed;
+    auto const status = fs::status(path, failed);
+    if (fs::is_directory(status))
+      list_folder(path, files);
+    else if (fs::is_regular_file(status))
+      files.push_back(path);
+    else if (failed)
+      refuse(path, failed);
+    else
+      throw user_error("cannot read '" + path.string() + "': neither a file nor a folder");
+  }
+  std::sort(files.begin(), files.end());
+  std::set<fs::path> seen;
+  std::erase_if(files,
+                [&](const fs::path& file) { return !seen.insert(fs::canonical(file)).second; });
+  return files;
+}
+
+std::vector<token> read(const fs::path& file) {
+  errno = 0;
+  std::ifstream in{file, std::ios::binary};
+  std::vector<token> bytes{std::istreambuf_iterator<char>{in}, {}};
+  if (!in.is_open() || in.bad()) refuse(file, {errno, std::generic_category()});
+  return bytes;
+}
+
+void need_window(const std::vector<token>& part, const char* name, index seq) {
+  auto const size = static_cast<index>(part.size());
+  if (size <= seq)
+    throw user_error("the data are too short: " + std::string{name} + " has " +
+                     std::to_string(size) + " bytes, and --seq " + std::to_string(seq) + " needs " +
+                     std::to_string(seq + 1));
+}
+
+void resize(batch& b, extent shape) {
+  b.shape = shape;
+  b.inputs.resize(static_cast<std::size_t>(shape.rows()));
+  b.targets.resize(static_cast<std::size_t>(shape.rows()));
+}
+
+void cut(const std::vector<token>& text, index start, index row, batch& to) {
+  auto const first = text.begin() + start;
+  std::copy_n(first, to.shape.seq, to.inputs.begin() + row * to.shape.seq);
+  std::copy_n(first + 1, to.shape.seq, to.targets.begin() + row * to.shape.seq);
+}
+
+// The number of places where a window may start.
+index starts(const std::vector<token>& text, index seq) {
+  return static_cast<index>(text.size()) - seq;
+}
+
+}  // namespace
+
+corpus load(const std::vector<fs::path>& paths, index seq) {
+  corpus all{.files = list(paths), .train = {}, .validation = {}};
+  if (all.files.empty())
+    throw user_error("there is no file to train on in '" + paths.front().string() + "'");
+  for (auto const& file : all.files) {
+    auto const bytes = read(file);
+    auto const held_out = bytes.end() - static_cast<std::ptrdiff_t>(bytes.size() / 10);
+    all.train.insert(all.train.end(), bytes.begin(), held_out);
+    all.validation.insert(all.validation.end(), held_out, bytes.end());
+  }
+  need_window(all.train, "the training part", seq);
+  need_window(all.validation, "the held-out tenth", seq);
+  return all;
+}
+
+std::vector<fs::path> default_data() {
+  fs::path const licences = "/usr/share/common-licenses";
+  if (fs::is_directory(licences)) return {licences};
+  fs::path const sources = GPT2_DEFAULT_DATA;
+  if (fs::is_directory(sources)) return {sources};
+  throw user_error(
+      "there are no licence texts on this machine to train on; name files or folders with --data");
+}
+
+void draw(const std::vector<token>& text, extent shape, std::uint64_t seed, index step, batch& to) {
+  resize(to, shape);
+  random_source random{seed, static_cast<std::uint64_t>(step)};
+  for (index row = 0; row < shape.batch; ++row) {
+    auto const start = random.uniform() * static_cast<double>(starts(text, shape.seq));
+    cut(text, static_cast<index>(start), row, to);
+  }
+}
+
+std::vector<batch> cover(const std::vector<token>& text, extent shape, index limit) {
+  index const last_start = starts(text, shape.seq) - 1;
+  index const fitting = last_start / shape.seq + 1;
+  index const windows = std::clamp<index>(limit / shape.seq, 1, fitting);
+  std::vector<batch> batches;
+  for (index window = 0; window < windows; ++window) {
+    index const row = window % shape.batch;
+    if (row == 0)
+      resize(batches.emplace_back(), {std::min(shape.batch, windows - window), shape.seq});
+    index const start = windows == 1 ? 0 : last_start * window / (windows - 1);
+    cut(text, start, row, batches.back());
+  }
+  return batches;
+}
+
+}  // namespace gpt2

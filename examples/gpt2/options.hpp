@@ -1,0 +1,40 @@
+// The command line of gpt2_train, checked: whatever holds an `options` can rely on its sizes and
+// numbers. Used by main and the trainer.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "choices.hpp"
+#include "config.hpp"
+
+namespace gpt2 {
+
+struct options {
+  config sizes;
+  std::vector<std::filesystem::path> data;
+  index steps = 300, batch = 8, seq = 0, warmup = 20, val_every = 0;
+  double lr = 1e-3, weight_decay = 0.1;
+  double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, momentum = 0.9;
+  rule_choice optimizer = rule_choice::adamw;
+  state_choice state = state_choice::fp32;
+  std::uint64_t seed = 1;
+  int threads = 0;
+  std::optional<std::filesystem::path> log;
+  index sample = 0;
+  double temperature = 0.8;
+};
+
+// What `parse` found: options to train with, or a text (help) to print and stop after.
+struct command_line {
+  std::optional<options> train;
+  std::string text;
+};
+
+// Throws user_error where the command line is wrong.
+command_line parse(int argc, const char* const* argv);
+
+}  // namespace gpt2

@@ -1,0 +1,68 @@
+#include "progress.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+
+namespace gpt2 {
+
+namespace {
+
+template <class... Values>
+std::string text(const char* format, Values... values) {
+  std::array<char, 128> line{};
+  std::snprintf(line.data(), line.size(), format, values...);
+  return line.data();
+}
+
+std::string readable_time(double seconds) {
+  auto const whole = static_cast<long long>(seconds + 0.5);
+  if (whole >= 3600) return text("%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
+  return text("%lld:%02lld", whole / 60, whole % 60);
+}
+
+std::string describe(const report& r) {
+  std::string line = text("step %lld of %lld  loss %.4f", static_cast<long long>(r.step),
+                          static_cast<long long>(r.steps), r.loss);
+  if (r.val_loss) line += text("  validation %.4f", *r.val_loss);
+  line += text("  %.0f tokens/s", r.tokens_per_s);
+  line += "  " + readable_time(r.seconds_left) + " left";
+  line += "  states " + readable_bytes(r.bytes.states);
+  return line + "  peak " + readable_bytes(r.peak_rss);
+}
+
+}  // namespace
+
+std::string readable_bytes(index bytes) {
+  constexpr std::array units{"B", "kB", "MB", "GB", "TB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 999.5 && unit + 1 < units.size(); ++unit) value /= 1000;
+  return text(unit == 0 || value >= 99.95 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+}
+
+progress::progress() : terminal_{isatty(STDOUT_FILENO) != 0} {}
+
+void progress::show(const report& r) {
+  auto const line = describe(r);
+  if (terminal_) {
+    std::printf("\r\033[K%s", line.c_str());
+    open_ = true;
+    if (r.val_loss) end();
+  } else {
+    auto const now = std::chrono::steady_clock::now();
+    bool const always = r.step == 1 || r.step == r.steps || r.val_loss.has_value();
+    if (!always && now < next_line_) return;
+    next_line_ = now + std::chrono::seconds{1};
+    std::printf("%s\n", line.c_str());
+  }
+  std::fflush(stdout);
+}
+
+void progress::end() {
+  if (open_) std::printf("\n");
+  open_ = false;
+}
+
+}  // namespace gpt2

@@ -1,0 +1,28 @@
+// What is known after a step: losses, speed and every byte by category.
+// Written by the trainer, read by the progress line and the log.
+#pragma once
+
+#include <optional>
+
+#include "tensor.hpp"
+
+namespace gpt2 {
+
+struct byte_counts {
+  index parameters = 0, gradients = 0, states = 0, activations = 0, workspace = 0;
+};
+
+struct report {
+  index step = 0, steps = 0;
+  double loss = 0;
+  std::optional<double> val_loss;
+  double lr = 0;
+  double tokens_per_s = 0, seconds_left = 0;
+  byte_counts bytes;
+  index peak_rss = 0;
+};
+
+// The largest resident memory of this process so far.
+index peak_rss();
+
+}  // namespace gpt2

@@ -1,0 +1,96 @@
+#include "weights.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "random.hpp"
+
+namespace gpt2 {
+
+namespace {
+
+template <class T>
+norm_weights<T> make_norm(const std::string& name, index channels) {
+  return {{name + ".weight", {channels}}, {name + ".bias", {channels}}};
+}
+
+template <class T>
+linear_weights<T> make_linear(const std::string& name, index in, index out) {
+  return {{name + ".weight", {in, out}}, {name + ".bias", {out}}};
+}
+
+template <class T>
+block_weights<T> make_block(const std::string& name, index channels) {
+  return {make_norm<T>(name + ".ln_1", channels),
+          make_linear<T>(name + ".attn.c_attn", channels, 3 * channels),
+          make_linear<T>(name + ".attn.c_proj", channels, channels),
+          make_norm<T>(name + ".ln_2", channels),
+          make_linear<T>(name + ".mlp.c_fc", channels, 4 * channels),
+          make_linear<T>(name + ".mlp.c_proj", 4 * channels, channels)};
+}
+
+template <class T>
+void fill_normal(tensor<T>& t, double deviation, random_source& random) {
+  std::generate(t.data(), t.data() + t.size(),
+                [&] { return static_cast<T>(deviation * random.normal()); });
+}
+
+template <class T>
+void fill_ones(tensor<T>& t) {
+  std::fill(t.data(), t.data() + t.size(), T(1));
+}
+
+}  // namespace
+
+template <class T>
+weights<T>::weights(const config& sizes)
+    : of_token{"wte", {sizes.vocabulary, sizes.channels}},
+      of_position{"wpe", {sizes.context, sizes.channels}},
+      norm{make_norm<T>("ln_f", sizes.channels)} {
+  for (index layer = 0; layer < sizes.layers; ++layer)
+    blocks.push_back(make_block<T>("h." + std::to_string(layer), sizes.channels));
+}
+
+template <class T>
+std::vector<tensor<T>*> weights<T>::all() {
+  std::vector<tensor<T>*> list{&of_token, &of_position};
+  for (auto& b : blocks)
+    list.insert(list.end(),
+                {&b.norm_1.gain, &b.norm_1.bias, &b.query_key_value.weight, &b.query_key_value.bias,
+                 &b.projection.weight, &b.projection.bias, &b.norm_2.gain, &b.norm_2.bias,
+                 &b.up.weight, &b.up.bias, &b.down.weight, &b.down.bias});
+  list.insert(list.end(), {&norm.gain, &norm.bias});
+  return list;
+}
+
+template <class T>
+index weights<T>::bytes() {
+  index sum = 0;
+  for (tensor<T> const* t : all()) sum += t->bytes();
+  return sum;
+}
+
+template <class T>
+void initialize(weights<T>& w, std::uint64_t seed) {
+  constexpr double deviation = 0.02;
+  double const residual = deviation / std::sqrt(2.0 * static_cast<double>(w.blocks.size()));
+  random_source random{seed, 0};
+  fill_normal(w.of_token, deviation, random);
+  fill_normal(w.of_position, deviation, random);
+  for (auto& b : w.blocks) {
+    fill_ones(b.norm_1.gain);
+    fill_normal(b.query_key_value.weight, deviation, random);
+    fill_normal(b.projection.weight, residual, random);
+    fill_ones(b.norm_2.gain);
+    fill_normal(b.up.weight, deviation, random);
+    fill_normal(b.down.weight, residual, random);
+  }
+  fill_ones(w.norm.gain);
+}
+
+template struct weights<float>;
+template struct weights<double>;
+template void initialize(weights<float>&, std::uint64_t);
+template void initialize(weights<double>&, std::uint64_t);
+
+}  // namespace gpt2

@@ -1,0 +1,49 @@
+// The parameters of a GPT-2, one struct per part of the network; gradients have the same shape and
+// type. Used by the stages, the optimizers (through `all`) and the tests; names are those of the
+// published checkpoints.
+#pragma once
+
+#include <cstdint>
+
+#include "config.hpp"
+
+namespace gpt2 {
+
+template <class T>
+struct norm_weights {
+  tensor<T> gain, bias;
+};
+
+// y = x weight + bias, weight stored [in][out].
+template <class T>
+struct linear_weights {
+  tensor<T> weight, bias;
+};
+
+template <class T>
+struct block_weights {
+  norm_weights<T> norm_1;
+  linear_weights<T> query_key_value, projection;
+  norm_weights<T> norm_2;
+  linear_weights<T> up, down;
+};
+
+template <class T>
+struct weights {
+  explicit weights(const config& sizes);
+
+  // Every tensor, in the order of the forward pass.
+  [[nodiscard]] std::vector<tensor<T>*> all();
+  [[nodiscard]] index bytes();
+
+  tensor<T> of_token, of_position;
+  std::vector<block_weights<T>> blocks;
+  norm_weights<T> norm;
+};
+
+// Gains 1, biases 0, matrices normal with deviation 0.02, divided by sqrt(2 layers) where a block
+// adds to its input.
+template <class T>
+void initialize(weights<T>& w, std::uint64_t seed);
+
+}  // namespace gpt2
