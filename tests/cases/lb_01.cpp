@@ -17,6 +17,10 @@ namespace {
 
 using memfit::range;
 
+/// The report's bounds are for exact entries; entries and inputs in fp32 are off by half a unit
+/// each.
+constexpr double fp32_entries = 0x1p-24;
+
 /// The values that encoding can ever reach, found by asking the codec itself.
 template <class Format, range Range>
 std::vector<float> reachable() {
@@ -50,7 +54,7 @@ void is_a_sound_code(std::string const& name) {
   }
   // The signed dynamic map ends at -0.99296875: beyond it the error is the distance to that end.
   double const end = Range == range::any ? 1.0 + double{values.front()} : 0.0;
-  EXPECT_LE(worst, std::max(widest / 2, end) * (1 + 1e-7));
+  EXPECT_LE(worst, std::max(widest / 2, end) + fp32_entries);
 }
 
 TEST(LB_01, every_format_has_a_sound_code) {
@@ -78,7 +82,7 @@ void is_the_published_map(float smallest, float below_one, double largest_error)
     auto const x = static_cast<float>(i * 1e-5);
     worst = std::max(worst, std::fabs(double{x} - double{codec::decode(codec::encode(x))}));
   }
-  EXPECT_LE(worst, largest_error);
+  EXPECT_LE(worst, largest_error + fp32_entries);
 }
 
 TEST(LB_01, the_dynamic_map_has_256_entries_and_the_published_ends) {

@@ -23,8 +23,8 @@ TEST(LB_07, n_at_the_threshold_is_quantized_and_below_it_is_not) {
                    refs{{below.data(), threshold - 1, "below"}, {at.data(), threshold, "at"}},
                    {.min_quantized = threshold});
     auto const report = opt.describe();
-    EXPECT_EQ(report.tensors[0].format, "fp32") << threshold;
-    EXPECT_EQ(report.tensors[1].format, "dynamic8") << threshold;
+    EXPECT_FALSE(report.tensors[0].quantized) << threshold;
+    EXPECT_TRUE(report.tensors[1].quantized) << threshold;
     EXPECT_EQ(report.tensors[0].state_bytes, 2 * 4 * (threshold - 1));
     EXPECT_EQ(report.tensors[1].state_bytes, 2 * (threshold + 4 * ((threshold + 255) / 256)));
   }
@@ -58,8 +58,8 @@ void overrides_q(when moment) {
     return made;
   }();
   auto const report = opt.describe();
-  EXPECT_EQ(report.tensors[0].format, "dynamic8");
-  EXPECT_EQ(report.tensors[1].format, "fp32");
+  EXPECT_TRUE(report.tensors[0].quantized);
+  EXPECT_FALSE(report.tensors[1].quantized);
   EXPECT_EQ(report.tensors[1].state_bytes, 2 * 4 * 5000);
 
   memfit::optimizer<memfit::adam, memfit::fp32> reference(memfit::host{1}, rule,

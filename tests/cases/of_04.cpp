@@ -30,7 +30,7 @@ void sub_groups_are_equal() {
   for (int step = 1; step <= 5; ++step) {
     auto const g = test::make_input(test::kind::normal, n, static_cast<std::uint64_t>(step));
     std::vector<float> all;
-    for (std::int64_t i = 0; i < 3; ++i) {
+    for (std::size_t i = 0; i < 3; ++i) {
       divided.step_one(i, g);
       all.insert(all.end(), g.begin(), g.end());
     }

@@ -72,7 +72,7 @@ TEST(gate, a_multiplier_that_is_not_finite_moves_nothing) {
     m.optimizer().step(gradients(2), {.multiplier = &multiplier});
     EXPECT_EQ(m.parameter(0), first);
     EXPECT_EQ(m.parameter(1), second);
-    EXPECT_EQ(m.optimizer().nonfinite_sync(), 703);
+    EXPECT_EQ(m.optimizer().nonfinite_sync(), 703u);
   }
 }
 

@@ -39,11 +39,11 @@ class model {
       : optimizer_(exec, rule, views(start), {.min_quantized = min_quantized}) {}
 
   optimizer_type& optimizer() { return optimizer_; }
-  std::int64_t size() const { return static_cast<std::int64_t>(tensors_.size()); }
-  guarded<element>& tensor(std::int64_t i) { return tensors_[static_cast<std::size_t>(i)]; }
+  std::size_t size() const { return tensors_.size(); }
+  guarded<element>& tensor(std::size_t i) { return tensors_[i]; }
 
   /// Parameters as the model sees them.
-  std::vector<float> parameter(std::int64_t i) {
+  std::vector<float> parameter(std::size_t i) {
     auto& t = tensor(i);
     std::vector<float> values;
     for (std::int64_t k = 0; k < t.count(); ++k) values.push_back(static_cast<float>(t[k]));
@@ -56,7 +56,7 @@ class model {
     auto const append = [&](std::vector<std::uint8_t> const& more) {
       all.insert(all.end(), more.begin(), more.end());
     };
-    for (std::int64_t i = 0; i < size(); ++i) {
+    for (std::size_t i = 0; i < size(); ++i) {
       append(tensor(i).snapshot());
       for (int s = 0; s < slots; ++s) append(bytes_of(optimizer_.moment(i, s)));
       append(bytes_of(std::vector{optimizer_.steps(i)}));
@@ -75,7 +75,7 @@ class model {
   std::vector<memfit::tensor_ref<element>> views(vectors const& start) {
     std::vector<memfit::tensor_ref<element>> refs;
     for (auto const& values : start) {
-      names_.push_back("t" + std::to_string(names_.size()));
+      names_.push_back(std::string("t").append(std::to_string(names_.size())));
       tensors_.emplace_back(values, static_cast<std::int64_t>(names_.size() % 3));
     }
     for (std::size_t i = 0; i < tensors_.size(); ++i) refs.push_back(tensors_[i].ref(names_[i]));

@@ -90,8 +90,8 @@ void leaves_alone(std::vector<float> const& bad_values) {
           }
         }
       }
-      EXPECT_EQ(hit.optimizer().nonfinite_sync(), std::ssize(positions));
-      EXPECT_EQ(clean.optimizer().nonfinite_sync(), 0);
+      EXPECT_EQ(hit.optimizer().nonfinite_sync(), std::size(positions));
+      EXPECT_EQ(clean.optimizer().nonfinite_sync(), 0u);
       EXPECT_EQ(hit.optimizer().steps(0), 2);
       EXPECT_TRUE(hit.intact());
     }
@@ -130,13 +130,13 @@ TEST(nonfinite, a_parameter_that_would_overflow) {
   test::model<memfit::sgd, memfit::fp32> wide(memfit::host{1}, {.lr = 1.0}, {{3e38f, 1.0f}});
   wide.optimizer().step(test::vectors{{-3e38f, -1.0f}});
   EXPECT_EQ(wide.parameter(0), (std::vector{3e38f, 2.0f}));
-  EXPECT_EQ(wide.optimizer().nonfinite_sync(), 1);
+  EXPECT_EQ(wide.optimizer().nonfinite_sync(), 1u);
   test::model<memfit::sgd, memfit::fp32, memfit::fp16> half(memfit::host{1}, {.lr = 1.0},
                                                             {{65000.0f, 1.0f}});
   half.optimizer().step(test::vectors{{-1000.0f, -1.0f}});
   EXPECT_EQ(half.parameter(0)[1], 2.0f);
   EXPECT_TRUE(std::isfinite(half.parameter(0)[0]));
-  EXPECT_EQ(half.optimizer().nonfinite_sync(), 1);
+  EXPECT_EQ(half.optimizer().nonfinite_sync(), 1u);
 }
 
 TEST(nonfinite, whole_tensors_of_nan_leave_everything_and_count_it_all) {
@@ -145,7 +145,7 @@ TEST(nonfinite, whole_tensors_of_nan_leave_everything_and_count_it_all) {
                                                  {std::vector<float>(70'001, 1.0f)});
     m.optimizer().step(test::vectors{std::vector<float>(70'001, nan)});
     EXPECT_EQ(m.parameter(0), std::vector<float>(70'001, 1.0f)) << host.name;
-    EXPECT_EQ(m.optimizer().nonfinite_sync(), 70'001) << host.name;
+    EXPECT_EQ(m.optimizer().nonfinite_sync(), 70'001u) << host.name;
     EXPECT_EQ(m.optimizer().moment(0, 1), std::vector<float>(70'001, 0.0f)) << host.name;
   }
 }

@@ -106,19 +106,19 @@ TEST(step, fp32_states_stay_on_the_reference_over_many_steps) {
   }
 }
 
-/// Where exact Adam travels 500 small steps, eight-bit states must arrive nearby: an error that
-/// grows from step to step would not.
+/// Where exact Adam travels 300 small steps, eight-bit states must arrive nearby: an error that
+/// grows from step to step would not. The gradients of a block span `octaves` powers of two.
 template <class Format>
-double distance_travelled_apart() {
-  constexpr std::size_t count = 4096;
+double distance_travelled_apart(std::size_t octaves) {
+  constexpr std::size_t count = 1024;
   memfit::adamw const slow{.lr = 1e-3, .weight_decay = 0.01};
   std::vector<float> const start(count, 0.5f);
-  test::model<memfit::adamw, Format> m(memfit::host{2}, slow, {start});
+  test::model<memfit::adamw, Format> m(memfit::host{1}, slow, {start});
   std::vector<reference::element<double>> exact(count, {0.5, {}});
-  for (int step = 1; step <= 500; ++step) {
+  for (int step = 1; step <= 300; ++step) {
     auto g = input(count, static_cast<std::uint64_t>(step));
     for (std::size_t i = 0; i < count; ++i)
-      g[i] = (g[i] + 0.5f) * std::exp2(-static_cast<float>(i % 12));
+      g[i] = (g[i] + 0.5f) * std::exp2(-static_cast<float>(i % octaves));
     m.optimizer().step(test::vectors{g});
     for (std::size_t i = 0; i < count; ++i) reference::of(slow)(exact[i], double{g[i]}, step);
   }
@@ -132,10 +132,11 @@ double distance_travelled_apart() {
 }
 
 TEST(step, eight_bit_states_arrive_near_the_reference) {
-  EXPECT_LT(distance_travelled_apart<memfit::fp32>(), 1e-4);
-  EXPECT_LT(distance_travelled_apart<memfit::dynamic8>(), 0.15);
-  EXPECT_LT(distance_travelled_apart<memfit::float8>(), 0.15);
-  EXPECT_GT(distance_travelled_apart<memfit::linear8>(), 0.15) << "the control is no control";
+  EXPECT_LT(distance_travelled_apart<memfit::fp32>(8), 1e-4);
+  EXPECT_LT(distance_travelled_apart<memfit::dynamic8>(8), 0.15);
+  EXPECT_LT(distance_travelled_apart<memfit::float8>(8), 0.10);
+  EXPECT_LT(distance_travelled_apart<memfit::float8>(12), 0.10);
+  EXPECT_GT(distance_travelled_apart<memfit::linear8>(8), 0.30) << "the control is no control";
 }
 
 }  // namespace

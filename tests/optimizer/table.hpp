@@ -148,16 +148,16 @@ void follows_the_reference(Rule const& rule, kind k) {
   for (int step = 1; step <= table_steps; ++step) {
     auto const gradients = table_gradients(start, k, step, 1 / double{multiplier});
     vectors before, moments_before[2];
-    for (std::int64_t i = 0; i < m.size(); ++i) {
+    for (std::size_t i = 0; i < m.size(); ++i) {
       before.push_back(m.parameter(i));
       for (int s = 0; s < slots; ++s) moments_before[s].push_back(m.optimizer().moment(i, s));
     }
     m.optimizer().step(gradients, {.multiplier = &multiplier});
     ASSERT_TRUE(m.intact());
-    ASSERT_EQ(m.optimizer().nonfinite_sync(), 0);
+    ASSERT_EQ(m.optimizer().nonfinite_sync(), 0u);
     for (std::size_t i = 0; i < start.size(); ++i) {
       SCOPED_TRACE("step " + std::to_string(step) + ", length " + std::to_string(start[i].size()));
-      auto const now = m.parameter(static_cast<std::int64_t>(i));
+      auto const now = m.parameter(i);
       std::vector<tracked> exact[2];
       for (std::size_t j = 0; j < now.size(); ++j) {
         reference::element<tracked> e{tracked::stored(before[i][j]), {}};
@@ -169,7 +169,7 @@ void follows_the_reference(Rule const& rule, kind k) {
       }
       for (int s = 0; s < slots; ++s) {
         SCOPED_TRACE("slot " + std::to_string(s));
-        auto const got = m.optimizer().moment(static_cast<std::int64_t>(i), s);
+        auto const got = m.optimizer().moment(i, s);
         ASSERT_NO_FATAL_FAILURE(
             check_moments<Format>(got, exact[s], Rule::slots[static_cast<std::size_t>(s)].range));
       }

@@ -34,7 +34,7 @@ void is_fp32_behind_the_scenes(Rule const& rule) {
       auto const gradients = test::table_gradients(start, k, step, 1.0);
       hidden.optimizer().step(gradients);
       plain.optimizer().step(gradients);
-      for (std::int64_t i = 0; i < plain.size(); ++i) {
+      for (std::size_t i = 0; i < plain.size(); ++i) {
         for (int s = 0; s < test::model<Rule, Format>::slots; ++s)
           ASSERT_EQ(hidden.optimizer().moment(i, s), plain.optimizer().moment(i, s));
         for (std::int64_t j = 0; j < plain.tensor(i).count(); ++j)

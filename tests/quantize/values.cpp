@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "memfit/exec/host.hpp"
 #include "memfit/quantize.hpp"
 #include "support/guarded.hpp"
 #include "support/hosts.hpp"
