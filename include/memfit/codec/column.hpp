@@ -18,8 +18,22 @@ MEMFIT_HD inline uint_of<F> encode_moment(F const& x, mask_of<F> const& positive
   using U = uint_of<F>;
   if constexpr (R == range::any)
     return C::encode(x);
+  else if constexpr (requires { C::encode_above(x, positive); })
+    return C::encode_above(x, positive);
   else
     return max(C::encode(x), select(positive, U(1u), U(0u)));
+}
+
+/// The code of a signed moment, rounded toward zero where `fading` holds: where the gradient is
+/// zero a moment only shrinks, and to nearest it would stay for ever at a code whose neighbour is
+/// further away than one step's decay.
+template <class C, class F>
+MEMFIT_HD inline uint_of<F> encode_fading(F const& x, mask_of<F> const& fading) {
+  using U = uint_of<F>;
+  auto const c = C::encode(x);
+  auto const beyond = abs(C::decode(c)) > abs(x);
+  auto const less = C::zero == 0 ? U(c - 1u) : U(select(c > U(C::zero), c - 1u, c + 1u));
+  return select(beyond & fading, less, c);
 }
 
 namespace detail {
@@ -52,6 +66,7 @@ concept parameter_column = requires(std::uint32_t c, float x) {
   typename P::code;
   typename P::kept;
   { P::takes_noise } -> std::convertible_to<bool>;
+  { P::overflow } -> std::convertible_to<std::uint32_t>;
   { P::template decode<std::uint32_t>(c, c) } -> std::same_as<float>;
   { P::template decode_visible<std::uint32_t>(c) } -> std::same_as<float>;
   { P::template encode<float>(x, c).visible } -> std::convertible_to<std::uint32_t>;
@@ -73,6 +88,7 @@ struct column_base {
   using element = std::conditional_t<std::is_same_v<Scalar, fp32>, float, Scalar>;
   using kept = void;
   static constexpr bool takes_noise = false;
+  static constexpr std::uint32_t overflow = scalar_codec::overflow;
   template <class U>
   MEMFIT_HD static value_of<U> decode_visible(U const& visible) {
     return scalar_codec::decode(visible);
@@ -103,6 +119,7 @@ struct stochastic;
 template <>
 struct stochastic<bf16> : detail::column_base<bf16> {
   static constexpr bool takes_noise = true;
+  static constexpr std::uint32_t overflow = 0x7f7f0001u;
   template <class U>
   MEMFIT_HD static value_of<U> decode(U const& visible, U const&) {
     return decode_visible(visible);

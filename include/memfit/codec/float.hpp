@@ -14,6 +14,7 @@ struct fp32_codec {
   using code = std::uint32_t;
   static constexpr bool scaled = false;
   static constexpr std::uint32_t zero = 0;
+  static constexpr std::uint32_t overflow = 0x7f800000u;  // least magnitude not held finitely
   template <class U>
   MEMFIT_HD static value_of<U> decode(U const& c) {
     return from_bits<value_of<U>>(c);
@@ -29,6 +30,7 @@ struct bf16_codec {
   using code = std::uint16_t;
   static constexpr bool scaled = false;
   static constexpr std::uint32_t zero = 0;
+  static constexpr std::uint32_t overflow = 0x7f7f8000u;  // least magnitude not held finitely
   template <class U>
   MEMFIT_HD static value_of<U> decode(U const& c) {
     return detail::float_from_bf16<value_of<U>>(c);
@@ -44,6 +46,7 @@ struct fp16_codec {
   using code = std::uint16_t;
   static constexpr bool scaled = false;
   static constexpr std::uint32_t zero = 0;
+  static constexpr std::uint32_t overflow = 0x477ff000u;  // least magnitude not held finitely
   template <class U>
   MEMFIT_HD static value_of<U> decode(U const& c) {
     return detail::float_from_fp16<value_of<U>>(c);

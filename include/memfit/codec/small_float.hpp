@@ -8,18 +8,8 @@
 
 namespace memfit {
 
-namespace detail {
-
-/// A float's pattern rounded to 3 mantissa bits, ties to even: exponent, then mantissa.
-template <class U>
-MEMFIT_HD inline U keep_3_mantissa_bits(U const& u) {
-  return (u + 0x7ffffu + ((u >> 20) & 1u)) >> 20;
-}
-
-}  // namespace detail
-
 /// E4M3 with subnormals: sign in bit 7, exponent bias 15, 0x78 is 1; least magnitude 2^-17.
-/// x in [-1, 1]; larger magnitudes give 1. 1 byte. Zero keeps its sign.
+/// x in [-1, 1]. Zero keeps its sign. 1 byte.
 struct e4m3_codec {
   using code = std::uint8_t;
   static constexpr bool scaled = true;
@@ -35,19 +25,18 @@ struct e4m3_codec {
   }
   template <class F>
   MEMFIT_HD static uint_of<F> encode(F const& x) {
-    auto const u = bits(x);
-    auto const magnitude = u & 0x7fffffffu;
-    auto const a = from_bits<F>(magnitude);
-    // Adding 64 rounds to multiples of 2^-17, the spacing of subnormals.
-    auto const subnormal = bits(a + 64.0f) - 0x42800000u;
-    auto const normal = detail::keep_3_mantissa_bits(magnitude) - (112u << 3);
-    auto const m = select(a < F(0x1p-14f), subnormal, min(normal, 0x78u));
-    return m | ((u >> 24) & 0x80u);
+    auto const a = abs(x);
+    auto const exponent = bits(at_least(a, 0x1p-14f)) & 0x7f800000u;
+    // Added to a number 2^20 times its power of two, a is rounded to 3 mantissa bits, or to the
+    // spacing of subnormals, and counts from there: 8 to 16 steps, of which 8 belong to the
+    // exponent: 120 less 128 takes them off.
+    auto const steps = bits(a + from_bits<F>(exponent + ((20u << 23) + 120u)));
+    return merge(0x7fu, (exponent >> 20) + steps, bits(x) >> 24);
   }
 };
 
 /// UE5M3: unsigned, code 0 is 0, code c is 2^((c >> 3) - 31) * (1 + (c & 7) / 8), 248 is 1.
-/// x in [0, 1]; larger values give 1, below half of the least value 0. 1 byte.
+/// x in [0, 1]; below half of the least value 0. 1 byte.
 struct ue5m3_codec {
   using code = std::uint8_t;
   static constexpr bool scaled = true;
@@ -58,11 +47,16 @@ struct ue5m3_codec {
   }
   template <class F>
   MEMFIT_HD static uint_of<F> encode(F const& x) {
+    return encode_above(x, x >= F(0x1.2p-32f));  // half of code 1
+  }
+  /// The nearest code above zero, or zero where the mask does not hold.
+  template <class F>
+  MEMFIT_HD static uint_of<F> encode_above(F const& x, mask_of<F> const& above) {
     using U = uint_of<F>;
-    auto const u = bits(x);
-    auto const normal = detail::keep_3_mantissa_bits(max(u, (96u << 23) + (1u << 20))) - (96u << 3);
-    auto const least = F(0x1.2p-32f);  // half of code 1
-    return select(x < least, U(0u), min(normal, 248u));
+    // Rounds to 3 mantissa bits, ties to even, and counts exponents from that of code 0.
+    auto const u = bits(at_least(x, 0x1.2p-31f)) - (96u << 23);
+    auto const code = (u + select(has_bits(u, 1u << 20), U(0x80000u), U(0x7ffffu))) >> 20;
+    return select(above, code, U(0u));
   }
 };
 

@@ -66,6 +66,15 @@ struct ops<float> {
   MEMFIT_HD static uint min(uint a, uint b) {
     return a < b ? a : b;
   }
+  MEMFIT_HD static uint merge(uint where, uint a, uint b) {
+    return (a & where) | (b & ~where);
+  }
+  MEMFIT_HD static bool test(uint a, uint b) {
+    return (a & b) != 0;
+  }
+  MEMFIT_HD static float greater(float a, float b) {
+    return a > b ? a : b;
+  }
   MEMFIT_HD static bool any(bool m) {
     return m;
   }
@@ -166,6 +175,24 @@ template <class A, class B>
 MEMFIT_HD inline auto min(A const& a, B const& b) {
   using U = detail::wider<A, B>;
   return ops<U>::min(U(a), U(b));
+}
+
+/// Bits of a where `where` has ones, bits of b elsewhere.
+template <class U>
+MEMFIT_HD inline U merge(std::uint32_t where, U const& a, U const& b) {
+  return ops<U>::merge(U(where), a, b);
+}
+
+/// Whether a has any of these bits.
+template <class U>
+MEMFIT_HD inline auto has_bits(U const& a, std::uint32_t these) {
+  return ops<U>::test(a, U(these));
+}
+
+/// The greater of a and a plain number; the number where a is a NaN.
+template <class F>
+MEMFIT_HD inline F at_least(F const& a, float least) {
+  return ops<F>::greater(a, F(least));
 }
 
 /// table[index mod 8], value by value.

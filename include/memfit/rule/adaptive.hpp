@@ -50,11 +50,12 @@ adaptive_constants adaptive_at(Rule const& r, std::int64_t step) {
 
 template <class Rule>
 char const* adaptive_invalid(Rule const& r) {
-  if (!finite_non_negative(r.lr)) return "lr";
   if (!decay_rate(r.beta1)) return "beta1";
   if (!decay_rate(r.beta2)) return "beta2";
+  if (!finite_non_negative(r.lr / (1.0 - r.beta1))) return "lr";
   if (!finite_non_negative(r.eps)) return "eps";
-  if (!finite_non_negative(r.weight_decay)) return "weight_decay";
+  if (!finite_non_negative(r.weight_decay) || !finite_non_negative(r.lr * r.weight_decay))
+    return "weight_decay";
   return nullptr;
 }
 

@@ -65,9 +65,9 @@ char const* invalid_hyperparameter(Rule const& r) {
 
 namespace detail {
 
-/// Finite and at least zero; also false for a NaN, whatever the compiler's flags.
+/// At least zero, and finite as a float; false for a NaN.
 inline bool finite_non_negative(double x) {
-  return x >= 0.0 && x <= 1.7976931348623157e308;
+  return x >= 0.0 && x <= 3.4028234e38;
 }
 /// In [0, 1).
 inline bool decay_rate(double x) {

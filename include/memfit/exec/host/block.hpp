@@ -11,33 +11,52 @@ namespace memfit::detail {
 
 inline constexpr std::uint32_t infinity_bits = 0x7f800000u;
 
+/// Notices whether any of many values reaches a magnitude, infinities and NaN included.
+template <class F, std::uint32_t Limit>
+class overflow_watch {
+ public:
+  void see(F const& x) {
+    if constexpr (Limit == infinity_bits)
+      trace_ = fma(x, 0.0f, trace_);
+    else
+      most_ = max(most_, bits(x) & 0x7fffffffu);
+  }
+  bool seen() const {
+    if constexpr (Limit == infinity_bits)
+      return any<F>(!(trace_ == F(0.0f)));
+    else
+      return ops<F>::largest(most_) >= Limit;
+  }
+
+ private:
+  F trace_ = F(0.0f);
+  uint_of<F> most_ = uint_of<F>(0u);
+};
+
 /// Whether 1 / scale and products with it stay far from both ends of the range of floats.
 inline bool ordinary_scale(std::uint32_t scale_bits) {
   return scale_bits == 0 || (scale_bits >= 0x0d800000u && scale_bits <= 0x71800000u);  // 2^±100
 }
 
-/// Divides by a block's scale: the correctly rounded quotient for ordinary scales, without a
-/// division per element. `Any` scales, subnormal ones included, take one exact multiplication more.
+/// Brings a block's values to [-1, 1] by the correctly rounded inverse of its scale as it is
+/// stored. `Any` scales, subnormal ones included, take one exact multiplication more.
 template <class F, bool Any>
 class normalizer {
  public:
+  normalizer() = default;
   explicit normalizer(float scale) {
     float const lift = !Any ? 1.0f : scale < 1.0f ? 0x1p64f : 0x1p-64f;
     float const lifted = scale * lift;
-    float const inverse = lifted > 0.0f ? 1.0f / lifted : 0.0f;
     lift_ = F(lift);
-    minus_scale_ = F(-lifted);
-    inverse_ = F(inverse);
+    inverse_ = F(lifted > 0.0f ? 1.0f / lifted : 0.0f);
   }
-  F operator()(F const& value) const {
-    F x = value;
-    if constexpr (Any) x = x * lift_;
-    F const q = x * inverse_;
-    return fma(fma(minus_scale_, q, x), inverse_, q);
+  F operator()(F const& x) const {
+    if constexpr (Any) return (x * lift_) * inverse_;
+    return x * inverse_;
   }
 
  private:
-  F lift_, minus_scale_, inverse_;
+  F lift_, inverse_;
 };
 
 /// Elements i … of a gradient or tensor of the given kind, as floats.
@@ -68,18 +87,22 @@ inline std::uint32_t largest_magnitude(float const* x, int n) {
   return ops<F>::largest(most);
 }
 
-/// Writes n moments as codes under a scale; `Keep` what is above zero above zero.
-template <class F, class C, range R, bool Any, bool Keep>
-inline void store_moments(float const* x, int n, float scale, typename C::code* codes) {
-  normalizer<F, Any> const normalize(scale);
-  for (int i = 0; i < n; i += ops<F>::width) {
-    F const value = ops<F>::load(x + i);
-    F const y = C::scaled ? normalize(value) : value;
-    if constexpr (Keep)
-      ops<F>::store(codes + i, encode_moment<C, R>(y, value > F(0.0f)));
-    else
-      ops<F>::store(codes + i, C::encode(y));
-  }
+/// How a value is rounded to a code: to the nearest, or as moments are, which never vanish under a
+/// root and, where `fading` holds, only shrink.
+enum class rounding { nearest, moment, fading_moment };
+
+/// The codes of values under their block's normalizer.
+template <class F, class C, range R, bool Any, rounding How>
+inline void store_codes(F const& x, normalizer<F, Any> const& normalize, mask_of<F> const& fading,
+                        typename C::code* codes) {
+  F y = x;
+  if constexpr (C::scaled) y = normalize(x);
+  if constexpr (How == rounding::nearest)
+    ops<F>::store(codes, C::encode(y));
+  else if constexpr (How == rounding::fading_moment && R == range::any)
+    ops<F>::store(codes, encode_fading<C>(y, fading));
+  else
+    ops<F>::store(codes, encode_moment<C, R>(y, x > F(0.0f)));
 }
 
 }  // namespace memfit::detail

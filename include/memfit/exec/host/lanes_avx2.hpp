@@ -222,6 +222,15 @@ struct ops<avx2::f32> {
     MEMFIT_STORE(r, _mm256_min_epu32(MEMFIT_LOAD(a), MEMFIT_LOAD(b)));
     return r;
   }
+  MEMFIT_AVX2 static uint merge(uint const& where, uint const& a, uint const& b) {
+    return (where & a) | (b & (where ^ 0xffffffffu));
+  }
+  MEMFIT_AVX2 static mask test(uint const& a, uint const& b) { return !((a & b) == uint(0u)); }
+  MEMFIT_AVX2 static f32 greater(f32 const& a, f32 const& b) {
+    f32 r;
+    _mm256_store_ps(r.v, _mm256_max_ps(_mm256_load_ps(a.v), _mm256_load_ps(b.v)));
+    return r;
+  }
   MEMFIT_AVX2 static bool any(mask const& m) {
     return _mm256_movemask_ps(_mm256_castsi256_ps(MEMFIT_LOAD(m))) != 0;
   }

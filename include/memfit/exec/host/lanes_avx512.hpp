@@ -192,6 +192,21 @@ struct ops<avx512::f32> {
         r.v, _mm512_maskz_min_epu32(0xffff, _mm512_load_si512(a.v), _mm512_load_si512(b.v)));
     return r;
   }
+  MEMFIT_AVX512 static uint merge(uint const& where, uint const& a, uint const& b) {
+    uint r;
+    _mm512_store_si512(r.v,
+                       _mm512_ternarylogic_epi32(_mm512_load_si512(where.v), _mm512_load_si512(a.v),
+                                                 _mm512_load_si512(b.v), 0xca));
+    return r;
+  }
+  MEMFIT_AVX512 static mask test(uint const& a, uint const& b) {
+    return {_mm512_test_epi32_mask(_mm512_load_si512(a.v), _mm512_load_si512(b.v))};
+  }
+  MEMFIT_AVX512 static f32 greater(f32 const& a, f32 const& b) {
+    f32 r;
+    _mm512_store_ps(r.v, _mm512_maskz_max_ps(0xffff, _mm512_load_ps(a.v), _mm512_load_ps(b.v)));
+    return r;
+  }
   MEMFIT_AVX512 static bool any(mask m) { return m.m != 0; }
   MEMFIT_AVX512 static f32 lookup(float const (&table)[8], uint const& index) {
     f32 r;

@@ -67,10 +67,18 @@ class unit_step {
   unit_step(item const& it, float multiplier) : item_(it), multiplier_(multiplier) {}
 
   /// Steps one unit; returns how many elements were left alone because something was not finite.
+  /// The unit's new codes may be written only by the next call, or by finish().
   template <class F>
   int run(columns const& c) {
-    if (c.count == unit && ordinary_before(c) && update<F>(c, all_slots())) return 0;
+    if (c.count == unit && ordinary_before(c) && stage_gradient<F>(c) &&
+        (pending_ ? update<F, true>(c, all_slots()) : update<F, false>(c, all_slots())))
+      return 0;
     return careful<F>(c);
+  }
+
+  template <class F>
+  void finish() {
+    if (pending_) write_pending<F>(all_slots());
   }
 
   columns at(std::int64_t first) const {
@@ -141,68 +149,161 @@ class unit_step {
     if constexpr (keeps) ops<F>::store(c.kept + i, code.kept);
   }
 
-  /// The gradients of a unit, multiplied, in scratch; returns whether all are finite.
+  /// The gradients of a unit, multiplied, in the scratch of its result; whether all are finite, and
+  /// whether some are zero.
   template <class F>
   bool stage_gradient(columns const& c) {
     F const multiplier(multiplier_);
-    F trace(0.0f);
+    overflow_watch<F, infinity_bits> watch;
+    auto zero = F(1.0f) == F(0.0f);
+    float* const to = results_[turn_].gradient;
     for (int i = 0; i < unit; i += ops<F>::width) {
-      F const g = load_scalars<F>(c.gradient, item_.gradient_kind, i) * multiplier;
-      trace = fma(g, 0.0f, trace);
-      ops<F>::store(gradient_ + i, g);
+      F g = load_scalars<F>(c.gradient, item_.gradient_kind, i);
+      if (multiplier_ != 1.0f) g = g * multiplier;
+      watch.see(g);
+      zero = zero | (g == F(0.0f));
+      ops<F>::store(to + i, g);
     }
-    return !any<F>(!(trace == F(0.0f)));
+    fades_ = any<F>(zero);
+    return !watch.seen();
   }
 
-  /// The usual case: everything finite, scales ordinary. False: nothing written, take careful().
-  template <class F, int... I>
+  /// The usual case: everything finite, scales ordinary. Between the long divisions of this unit it
+  /// writes the codes of the unit before, which is `Pending`. False: of this unit nothing is
+  /// written, take careful().
+  template <class F, bool Pending, int... I>
   bool update(columns const& c, std::integer_sequence<int, I...> sequence) {
-    if (!stage_gradient<F>(c)) return false;
     auto const k = item_.constants;
+    result& now = results_[turn_];
+    [[maybe_unused]] result const& before = results_[1 - turn_];
+    auto const stride = bytes_of(item_.gradient_kind);
+    overflow_watch<F, Column::overflow> watch;
     for (int b = 0; b < blocks; ++b) {
       [[maybe_unused]] F const scale[arrays] = {old_scale<F, I>(c, b)...};
       [[maybe_unused]] uint_of<F> most[arrays] = {((void)I, uint_of<F>(0u))...};
+      writer<F, false> const write(before, b, sequence);
       for (int i = b * block; i < (b + 1) * block; i += ops<F>::width) {
+        prefetch(c, stride, i, sequence);
         F p = parameter<F>(c, i);
         F s[arrays] = {moment<F, I, false>(c, scale[I], i)...};
-        apply_rule<Rule>(k, p, ops<F>::load(gradient_ + i), s);
-        ((most[I] = max(most[I], bits(s[I]) & 0x7fffffffu)), ...);
-        ops<F>::store(parameter_ + i, p);
-        (ops<F>::store(moment_[I] + i, s[I]), ...);
+        apply_rule<Rule>(k, p, ops<F>::load(now.gradient + i), s);
+        ((most[I] = max(most[I], slot_magnitude<I>(s[I]))), ...);
+        watch.see(p);
+        ops<F>::store(now.parameter + i, p);
+        (ops<F>::store(now.moment[I] + i, s[I]), ...);
+        if constexpr (Pending) {
+          (write.template slot<I, rounding::moment>(before, i), ...);
+          write_parameter<F>(before, i);
+        }
       }
-      ((most_[I][b] = ops<F>::largest(most[I])), ...);
+      ((now.most[I][b] = ops<F>::largest(most[I])), ...);
     }
-    if (!(ordinary_after<I>() && ...)) return false;
-    write<F, false>(c, sequence);
-    for (int i = 0; i < unit; i += ops<F>::width)
-      store_parameter<F>(c, parameter_codes<F>(c, ops<F>::load(parameter_ + i), i), i);
+    if constexpr (Pending) (store_scales<I>(before), ...);
+    pending_ = !watch.seen() && (ordinary_after<I>(now) && ...);
+    if (!pending_) return false;
+    now.where = c;
+    turn_ = 1 - turn_;
+    if (fades_) write_pending<F>(sequence);
     return true;
   }
 
-  template <int I>
-  bool ordinary_after() const {
-    bool all = true;
-    for (int b = 0; b < blocks; ++b)
-      all &= codec_at<I>::scaled ? ordinary_scale(most_[I][b]) : most_[I][b] < infinity_bits;
-    return all;
+  /// Asks for what the units after the next will read; `stride` bytes per gradient element.
+  template <int... I>
+  [[gnu::always_inline]] static void prefetch(columns const& c, std::int64_t stride, int i,
+                                              std::integer_sequence<int, I...>) {
+    constexpr int ahead = 768;
+    __builtin_prefetch(c.visible + i + ahead);
+    if constexpr (keeps) __builtin_prefetch(c.kept + i + ahead);
+    __builtin_prefetch(static_cast<char const*>(c.gradient) + (i + ahead) * stride);
+    (prefetch_codes(static_cast<typename codec_at<I>::code const*>(c.moments[I].codes), i), ...);
+  }
+  /// Codes of one byte move on by a cache line every fourth time only, but are asked for earlier.
+  template <class Code>
+  [[gnu::always_inline]] static void prefetch_codes(Code const* codes, int i) {
+    constexpr int line = 64 / static_cast<int>(sizeof(Code));
+    if (i % line == 0) __builtin_prefetch(codes + i + 512 + 4 * line);
   }
 
-  /// Writes the moments in scratch under the scales in most_.
-  template <class F, bool Any, int... I>
-  void write(columns const& c, std::integer_sequence<int, I...>) {
-    (write_slot<F, Any, I>(c), ...);
+  /// Magnitude of a new moment as a pattern. A negative value where there must be none is out of
+  /// every range, and so handed to careful().
+  template <int I, class F>
+  static uint_of<F> slot_magnitude(F const& s) {
+    if constexpr (range_at<I> == range::non_negative)
+      return bits(s);
+    else
+      return magnitude(s);
   }
-  template <class F, bool Any, int I>
-  void write_slot(columns const& c) {
-    using C = codec_at<I>;
-    for (int b = 0; b < blocks; ++b) {
-      float const scale = from_bits<float>(most_[I][b]);
-      store_moments<F, C, range_at<I>, Any, true>(
-          moment_[I] + b * block, block, scale,
-          static_cast<typename C::code*>(c.moments[I].codes) + b * block);
-      if constexpr (C::scaled)
-        if (b * block < c.count) c.moments[I].scales[b] = scale;
+
+  /// What an update has computed of a unit before its codes are written.
+  struct result {
+    columns where;
+    std::uint32_t most[arrays][blocks];
+    alignas(64) float gradient[unit];
+    alignas(64) float parameter[unit];
+    alignas(64) float moment[arrays][unit];
+  };
+
+  /// Writes codes of one block of a result.
+  template <class F, bool Any>
+  struct writer {
+    template <int... I>
+    writer(result const& r, [[maybe_unused]] int b, std::integer_sequence<int, I...>)
+        : normalize{normalizer<F, Any>(from_bits<float>(r.most[I][b]))...} {}
+    template <int I, rounding How>
+    void slot(result const& r, int i) const {
+      using C = codec_at<I>;
+      mask_of<F> fading{};
+      if constexpr (How == rounding::fading_moment)
+        fading = ops<F>::load(r.gradient + i) == F(0.0f);
+      store_codes<F, C, range_at<I>, Any, How>(
+          ops<F>::load(r.moment[I] + i), normalize[I], fading,
+          static_cast<typename C::code*>(r.where.moments[I].codes) + i);
     }
+    normalizer<F, Any> normalize[arrays];
+  };
+
+  template <class F>
+  void write_parameter(result const& r, int i) const {
+    store_parameter<F>(r.where, parameter_codes<F>(r.where, ops<F>::load(r.parameter + i), i), i);
+  }
+
+  template <int I>
+  static void store_scales(result const& r) {
+    if constexpr (codec_at<I>::scaled)
+      for (int b = 0; b < blocks && b * block < r.where.count; ++b)
+        r.where.moments[I].scales[b] = from_bits<float>(r.most[I][b]);
+  }
+
+  template <class F, int... I>
+  void write_pending(std::integer_sequence<int, I...> sequence) {
+    result const& before = results_[1 - turn_];
+    if (fades_)
+      write_moments<F, false, rounding::fading_moment>(before, sequence);
+    else
+      write_moments<F, false, rounding::moment>(before, sequence);
+    for (int i = 0; i < unit; i += ops<F>::width) write_parameter<F>(before, i);
+    pending_ = false;
+  }
+
+  template <class F, bool Any, rounding How, int... I>
+  static void write_moments(result const& r, std::integer_sequence<int, I...> sequence) {
+    for (int b = 0; b < blocks; ++b) {
+      writer<F, Any> const write(r, b, sequence);
+      for (int i = b * block; i < (b + 1) * block; i += ops<F>::width)
+        (write.template slot<I, How>(r, i), ...);
+    }
+    (store_scales<I>(r), ...);
+  }
+
+  template <int I>
+  static bool ordinary_after(result const& r) {
+    bool all = true;
+    for (int b = 0; b < blocks; ++b)
+      if constexpr (codec_at<I>::scaled)
+        all &= ordinary_scale(r.most[I][b]);
+      else
+        all &= r.most[I][b] < codec_at<I>::overflow;
+    return all;
   }
 
   /// Any case: partial units, elements to leave alone, extreme scales. Works on a padded copy.
@@ -274,34 +375,46 @@ class unit_step {
     auto const k = item_.constants;
     F const multiplier(multiplier_);
     int left_alone = 0;
+    result& now = results_[turn_];
+    now.where = c;
     for (int i = 0; i < unit; i += ops<F>::width) {
       [[maybe_unused]] int const b = i / block;
       auto const inside =
           ops<F>::iota(static_cast<std::uint32_t>(i)) < U(static_cast<unsigned>(c.count));
       F const g = load_scalars<F>(c.gradient, item_.gradient_kind, i) * multiplier;
-      auto moves = is_finite(g);
+      auto moves = magnitude(g) < U(infinity_bits);
       F const old_p = parameter<F>(c, i);
       F const old_s[arrays] = {moment<F, I, true>(c, old_scale<F, I>(c, b), i)...};
       F p = old_p;
       F s[arrays] = {old_s[I]...};
       apply_rule<Rule>(k, p, F(select(moves, g, F(0.0f))), s);
-      ((moves = moves & is_finite(s[I])), ...);
+      ((moves = moves & (magnitude(s[I]) < U(limit<I>()))), ...);
+      moves = moves & (magnitude(p) < U(Column::overflow));
       left_alone += ops<F>::count(inside & !moves);
       auto const fresh = parameter_codes<F>(c, p, i);
       parameter_code<U> const old = {ops<F>::load(c.visible + i), kept_code<F>(c, i)};
       store_parameter<F>(
           c, {select(moves, fresh.visible, old.visible), select(moves, fresh.kept, old.kept)}, i);
-      (ops<F>::store(moment_[I] + i, F(select(inside, select(moves, s[I], old_s[I]), F(0.0f)))),
+      ops<F>::store(now.gradient + i, F(select(moves, g, F(1.0f))));
+      (ops<F>::store(now.moment[I] + i, F(select(inside, select(moves, s[I], old_s[I]), F(0.0f)))),
        ...);
     }
     for (int b = 0; b < blocks; ++b)
-      ((most_[I][b] = largest_magnitude<F>(moment_[I] + b * block, block)), ...);
-    write<F, true>(c, sequence);
+      ((now.most[I][b] = largest_magnitude<F>(now.moment[I] + b * block, block)), ...);
+    write_moments<F, true, rounding::fading_moment>(now, sequence);
     return left_alone;
   }
   template <class F>
-  static auto is_finite(F const& x) {
-    return (bits(x) & 0x7fffffffu) < uint_of<F>(infinity_bits);
+  static uint_of<F> magnitude(F const& x) {
+    return bits(x) & 0x7fffffffu;
+  }
+  /// Least magnitude that a new moment may not have.
+  template <int I>
+  static constexpr std::uint32_t limit() {
+    if constexpr (codec_at<I>::scaled)
+      return infinity_bits;
+    else
+      return codec_at<I>::overflow;
   }
   template <class F>
   static uint_of<F> kept_code(columns const& c, int i) {
@@ -313,10 +426,10 @@ class unit_step {
 
   item const& item_;
   float multiplier_;
-  alignas(64) float gradient_[unit];
-  alignas(64) float parameter_[unit];
-  alignas(64) float moment_[arrays][unit];
-  std::uint32_t most_[arrays][blocks];
+  result results_[2];
+  int turn_ = 0;
+  bool pending_ = false;  // the other result is computed but not written
+  bool fades_ = false;    // the latest staged gradient has zeros
 };
 
 /// Elements that one task covers: enough to hide the hand-out, little enough to share evenly.
@@ -337,6 +450,7 @@ struct step_body {
     std::uint64_t alone = 0;
     for (auto i = first; i < last; i += unit_size<Format>)
       alone += static_cast<std::uint64_t>(step.template run<F>(step.at(i)));
+    step.template finish<F>();
     if (alone != 0 && left_alone != nullptr)
       __atomic_fetch_add(left_alone, alone, __ATOMIC_RELAXED);
   }

@@ -69,7 +69,9 @@ struct quantize_body {
   void write(float const* x, std::int64_t b, std::uint32_t most, typename C::code* to) const {
     float const scale = from_bits<float>(most);
     if constexpr (C::scaled) scales[b] = scale;
-    store_moments<F, C, R, Any, false>(x, Block, scale, to);
+    normalizer<F, Any> const normalize(scale);
+    for (int i = 0; i < Block; i += ops<F>::width)
+      store_codes<F, C, R, Any, rounding::nearest>(ops<F>::load(x + i), normalize, {}, to + i);
   }
 };
 
