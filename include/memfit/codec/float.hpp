@@ -51,6 +51,10 @@ struct fp16_codec {
   MEMFIT_HD static value_of<U> decode(U const& c) {
     return detail::float_from_fp16<value_of<U>>(c);
   }
+  template <class H>
+  MEMFIT_HD static H fp16_pattern(H const& c) {
+    return c;
+  }
   template <class F>
   MEMFIT_HD static uint_of<F> encode(F const& x) {
     return detail::fp16_bits(x);

@@ -23,6 +23,11 @@ struct e4m3_codec {
     auto const m = select(magnitude < U(1u << 23), subnormal, normal);
     return from_bits<F>(m | ((c << 24) & 0x80000000u));
   }
+  /// The fp16 of the same value, as a 16-bit pattern: for machines that widen fp16 themselves.
+  template <class H>
+  MEMFIT_HD static H fp16_pattern(H const& c) {
+    return (c + (c & H(0x80u))) << 7;
+  }
   template <class F>
   MEMFIT_HD static uint_of<F> encode(F const& x) {
     auto const a = abs(x);
@@ -43,7 +48,7 @@ struct ue5m3_codec {
   static constexpr std::uint32_t zero = 0;
   template <class U>
   MEMFIT_HD static value_of<U> decode(U const& c) {
-    return from_bits<value_of<U>>(select(c == U(0u), U(0u), (c << 20) + (96u << 23)));
+    return from_bits<value_of<U>>(select(c > U(0u), (c << 20) + (96u << 23), U(0u)));
   }
   template <class F>
   MEMFIT_HD static uint_of<F> encode(F const& x) {
@@ -54,8 +59,9 @@ struct ue5m3_codec {
   MEMFIT_HD static uint_of<F> encode_above(F const& x, mask_of<F> const& above) {
     using U = uint_of<F>;
     // Rounds to 3 mantissa bits, ties to even, and counts exponents from that of code 0.
-    auto const u = bits(at_least(x, 0x1.2p-31f)) - (96u << 23);
-    auto const code = (u + select(has_bits(u, 1u << 20), U(0x80000u), U(0x7ffffu))) >> 20;
+    constexpr std::uint32_t half = 0x80000u - (96u << 23);
+    auto const u = bits(at_least(x, 0x1.2p-31f));
+    auto const code = (u + select(has_bits(u, 1u << 20), U(half), U(half - 1u))) >> 20;
     return select(above, code, U(0u));
   }
 };

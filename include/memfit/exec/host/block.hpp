@@ -59,22 +59,34 @@ class normalizer {
   F lift_, inverse_;
 };
 
+/// The values of consecutive codes, before any scale.
+template <class C, class F>
+inline F load_codes(typename C::code const* codes) {
+  if constexpr (requires { ops<F>::from_fp16(C::fp16_pattern(ops<F>::load_patterns(codes))); })
+    return ops<F>::from_fp16(C::fp16_pattern(ops<F>::load_patterns(codes)));
+  else
+    return C::decode(ops<F>::load(codes));
+}
+
 /// Elements i … of a gradient or tensor of the given kind, as floats.
 template <class F>
 inline F load_scalars(void const* data, scalar_kind kind, std::int64_t i) {
   if (kind == scalar_kind::fp32) return ops<F>::load(static_cast<float const*>(data) + i);
-  auto const c = ops<F>::load(static_cast<std::uint16_t const*>(data) + i);
-  return kind == scalar_kind::bf16 ? bf16_codec::decode(c) : fp16_codec::decode(c);
+  auto const* const half = static_cast<std::uint16_t const*>(data) + i;
+  return kind == scalar_kind::bf16 ? load_codes<bf16_codec, F>(half)
+                                   : load_codes<fp16_codec, F>(half);
 }
 
 /// Moments under their block's scale; without `Any` the scale is an ordinary one, which no code
 /// above zero can make vanish.
 template <class C, range R, bool Any, class F>
 inline F load_moment(typename C::code const* codes, F const& scale) {
-  auto const c = ops<F>::load(codes);
-  if constexpr (Any) return moment_value<C, R>(c, scale);
-  if constexpr (C::scaled) return C::decode(c) * scale;
-  return C::decode(c);
+  if constexpr (Any)
+    return moment_value<C, R>(ops<F>::load(codes), scale);
+  else if constexpr (C::scaled)
+    return load_codes<C, F>(codes) * scale;
+  else
+    return load_codes<C, F>(codes);
 }
 
 /// Largest magnitude among n values, as a bit pattern: infinities and NaN order above all others.

@@ -47,6 +47,16 @@ MEMFIT_AVX2_HOST __m256i greater(__m256i a, __m256i b) {
   return _mm256_cmpgt_epi32(_mm256_xor_si256(a, flip), _mm256_xor_si256(b, flip));
 }
 
+MEMFIT_AVX2_HOST __m128i load_words(std::uint16_t const* p) {
+  return _mm_load_si128(reinterpret_cast<__m128i const*>(p));
+}
+MEMFIT_AVX2_HOST void store_words(std::uint16_t* p, __m128i x) {
+  _mm_store_si128(reinterpret_cast<__m128i*>(p), x);
+}
+MEMFIT_AVX2_HOST __m128i shift_words_left(__m128i x, int n) {
+  return reinterpret_cast<__m128i>(reinterpret_cast<__v8hu>(x) << n);
+}
+
 struct mask {
   alignas(32) std::uint32_t v[8];
   mask() = default;
@@ -115,6 +125,33 @@ struct u32 {
   MEMFIT_AVX2 friend mask operator==(u32 const& a, u32 const& b) {
     mask r;
     MEMFIT_STORE(r, _mm256_cmpeq_epi32(MEMFIT_LOAD(a), MEMFIT_LOAD(b)));
+    return r;
+  }
+};
+
+/// Eight 16-bit patterns: what fp16 values are widened from.
+struct u16 {
+  alignas(16) std::uint16_t v[8];
+  u16() = default;
+  MEMFIT_AVX2 u16(std::uint32_t x) { store_words(v, _mm_set1_epi16(static_cast<short>(x))); }
+  MEMFIT_AVX2 u16(u16 const& o) { store_words(v, load_words(o.v)); }
+  MEMFIT_AVX2 u16& operator=(u16 const& o) {
+    store_words(v, load_words(o.v));
+    return *this;
+  }
+  MEMFIT_AVX2 friend u16 operator+(u16 const& a, u16 const& b) {
+    u16 r;
+    store_words(r.v, _mm_add_epi16(load_words(a.v), load_words(b.v)));
+    return r;
+  }
+  MEMFIT_AVX2 friend u16 operator&(u16 const& a, u16 const& b) {
+    u16 r;
+    store_words(r.v, _mm_and_si128(load_words(a.v), load_words(b.v)));
+    return r;
+  }
+  MEMFIT_AVX2 friend u16 operator<<(u16 const& a, int n) {
+    u16 r;
+    store_words(r.v, shift_words_left(load_words(a.v), n));
     return r;
   }
 };
@@ -266,6 +303,21 @@ struct ops<avx2::f32> {
   MEMFIT_AVX2_HOST static f32 load(float const* p) {
     f32 r;
     _mm256_store_ps(r.v, _mm256_loadu_ps(p));
+    return r;
+  }
+  MEMFIT_AVX2_HOST static avx2::u16 load_patterns(std::uint16_t const* p) {
+    avx2::u16 r;
+    avx2::store_words(r.v, _mm_loadu_si128(reinterpret_cast<__m128i const*>(p)));
+    return r;
+  }
+  MEMFIT_AVX2_HOST static avx2::u16 load_patterns(std::uint8_t const* p) {
+    avx2::u16 r;
+    avx2::store_words(r.v, _mm_cvtepu8_epi16(_mm_loadu_si64(p)));
+    return r;
+  }
+  MEMFIT_AVX2_HOST static f32 from_fp16(avx2::u16 const& h) {
+    f32 r;
+    _mm256_store_ps(r.v, _mm256_cvtph_ps(avx2::load_words(h.v)));
     return r;
   }
   MEMFIT_AVX2_HOST static void store(float* p, f32 const& a) {

@@ -34,6 +34,19 @@ MEMFIT_AVX512_HOST __m512i shift_right(__m512i x, int n) {
   return reinterpret_cast<__m512i>(reinterpret_cast<__v16su>(x) >> n);
 }
 
+MEMFIT_AVX512_HOST __m512i merge_bits(__m512i where, __m512i a, __m512i b) {
+  return _mm512_ternarylogic_epi32(where, a, b, 0xca);
+}
+MEMFIT_AVX512_HOST __m256i load_words(std::uint16_t const* p) {
+  return _mm256_load_si256(reinterpret_cast<__m256i const*>(p));
+}
+MEMFIT_AVX512_HOST void store_words(std::uint16_t* p, __m256i x) {
+  _mm256_store_si256(reinterpret_cast<__m256i*>(p), x);
+}
+MEMFIT_AVX512_HOST __m256i shift_words_left(__m256i x, int n) {
+  return reinterpret_cast<__m256i>(reinterpret_cast<__v16hu>(x) << n);
+}
+
 struct mask {
   std::uint16_t m;
   MEMFIT_AVX512 friend mask operator&(mask a, mask b) {
@@ -87,6 +100,33 @@ struct u32 {
   MEMFIT_COMPARE(>, _mm512_cmpgt_epu32_mask)
   MEMFIT_COMPARE(==, _mm512_cmpeq_epu32_mask)
 #undef MEMFIT_COMPARE
+};
+
+/// Sixteen 16-bit patterns: what fp16 values are widened from.
+struct u16 {
+  alignas(32) std::uint16_t v[16];
+  u16() = default;
+  MEMFIT_AVX512 u16(std::uint32_t x) { store_words(v, _mm256_set1_epi16(static_cast<short>(x))); }
+  MEMFIT_AVX512 u16(u16 const& o) { store_words(v, load_words(o.v)); }
+  MEMFIT_AVX512 u16& operator=(u16 const& o) {
+    store_words(v, load_words(o.v));
+    return *this;
+  }
+  MEMFIT_AVX512 friend u16 operator+(u16 const& a, u16 const& b) {
+    u16 r;
+    store_words(r.v, _mm256_add_epi16(load_words(a.v), load_words(b.v)));
+    return r;
+  }
+  MEMFIT_AVX512 friend u16 operator&(u16 const& a, u16 const& b) {
+    u16 r;
+    store_words(r.v, _mm256_and_si256(load_words(a.v), load_words(b.v)));
+    return r;
+  }
+  MEMFIT_AVX512 friend u16 operator<<(u16 const& a, int n) {
+    u16 r;
+    store_words(r.v, shift_words_left(load_words(a.v), n));
+    return r;
+  }
 };
 
 struct f32 {
@@ -194,9 +234,8 @@ struct ops<avx512::f32> {
   }
   MEMFIT_AVX512 static uint merge(uint const& where, uint const& a, uint const& b) {
     uint r;
-    _mm512_store_si512(r.v,
-                       _mm512_ternarylogic_epi32(_mm512_load_si512(where.v), _mm512_load_si512(a.v),
-                                                 _mm512_load_si512(b.v), 0xca));
+    _mm512_store_si512(r.v, avx512::merge_bits(_mm512_load_si512(where.v), _mm512_load_si512(a.v),
+                                               _mm512_load_si512(b.v)));
     return r;
   }
   MEMFIT_AVX512 static mask test(uint const& a, uint const& b) {
@@ -243,6 +282,22 @@ struct ops<avx512::f32> {
   MEMFIT_AVX512_HOST static f32 load(float const* p) {
     f32 r;
     _mm512_store_ps(r.v, _mm512_loadu_ps(p));
+    return r;
+  }
+  MEMFIT_AVX512_HOST static avx512::u16 load_patterns(std::uint16_t const* p) {
+    avx512::u16 r;
+    avx512::store_words(r.v, _mm256_loadu_si256(reinterpret_cast<__m256i const*>(p)));
+    return r;
+  }
+  MEMFIT_AVX512_HOST static avx512::u16 load_patterns(std::uint8_t const* p) {
+    avx512::u16 r;
+    auto const x = _mm_loadu_si128(reinterpret_cast<__m128i const*>(p));
+    avx512::store_words(r.v, _mm256_cvtepu8_epi16(x));
+    return r;
+  }
+  MEMFIT_AVX512_HOST static f32 from_fp16(avx512::u16 const& h) {
+    f32 r;
+    _mm512_store_ps(r.v, _mm512_maskz_cvtph_ps(0xffff, avx512::load_words(h.v)));
     return r;
   }
   MEMFIT_AVX512_HOST static void store(float* p, f32 const& a) {
