@@ -7,6 +7,7 @@ import unittest
 from pathlib import Path
 
 from house import run
+from include_cost import compiler_version
 
 HERE = Path(__file__).parent
 GUARDED = "#pragma once\n"
@@ -126,14 +127,17 @@ class HeadersAlone(Tree):
 
 
 class IncludeCost(Tree):
-    def budget(self, *rows):
-        return {"cost.txt": "measured-with other 1\n" + "".join(f"{row}\n" for row in rows)}
+    def budget(self, *rows, version=None):
+        rows = [f"measured-with {version or compiler_version('g++')}", *rows]
+        return {"cost.txt": "".join(f"{row}\n" for row in rows)}
 
     def test_budget(self):
         rows = [f"100 {header}" for header in RIGHT]
         self.passes("include_cost.py", "--budget", "TREE/cost.txt", changes=self.budget(*rows))
         heavy = {"memfit/core/error.hpp": GUARDED + "#include <string>\n", **self.budget(*rows)}
         self.fails("include_cost.py", "error.hpp: .* budget 100", heavy, "--budget", "TREE/cost.txt")
+        heavy.update(self.budget(*rows, version="other 1"))
+        self.passes("include_cost.py", "--budget", "TREE/cost.txt", changes=heavy)
         self.fails("include_cost.py", "no budget yet", self.budget(*rows[1:]), "--budget", "TREE/cost.txt")
         self.fails("include_cost.py", "the tree does not", self.budget(*rows, "9 memfit/gone.hpp"), "--budget", "TREE/cost.txt")
 
