@@ -10,12 +10,19 @@ namespace memfit {
 
 namespace detail {
 
+/// The line that gives a magnitude's index is evaluated from 256 upwards, where 15 bits of a float
+/// are the fraction: 256 is this many whole units.
+inline constexpr std::uint32_t dynamic_unit_bits = 15;
+inline constexpr std::uint32_t dynamic_line_start = 0x43800000u >> dynamic_unit_bits;
+
 /// Constants of one half of the map, per decade i = 0 … 6 and, as the eighth, the single value 1.
 /// A magnitude's index counts the values from 0 upwards.
+///   first   least float at least as near to the decade's first value as to the one before
+///   slope, offset   256 + index as a line, slope |x| + offset; whole numbers and 2^-13 are
+///   boundaries last    index of the decade's last value, from dynamic_line_start upwards
 struct dynamic_signed {
   static constexpr std::uint32_t shift = 0;  // index + shift = 2^exponent + place in the decade
   static constexpr std::uint32_t zero = 127;
-  /// Least float at least as near to the decade's first value as to the one before.
   template <class U>
   MEMFIT_HD static auto first(U const& i) {
     float const t[8] = {
@@ -23,7 +30,6 @@ struct dynamic_signed {
         0x1.5a1cacp-7f, 0x1.a51ebap-4f,  0x1.fe3334p-1f};
     return lookup(t, i);
   }
-  /// Index within the decade as a line: slope * |x| + offset.
   template <class U>
   MEMFIT_HD static auto slope(U const& i) {
     float const t[8] = {0x1.bbe45cp+21f, 0x1.b2071cp+17f, 0x1.5b38e4p+15f, 0x1.15c71cp+13f,
@@ -32,13 +38,14 @@ struct dynamic_signed {
   }
   template <class U>
   MEMFIT_HD static auto offset(U const& i) {
-    float const t[8] = {0.0f,           0x1.c71c72p+0f, 0x1.c71c72p+1f, 0x1.c71c72p+2f,
-                        0x1.c71c72p+3f, 0x1.c71c72p+4f, 0x1.c71c72p+5f, 128.0f};
+    float const t[8] = {0x1.000008p8f, 0x1.01c724p8f, 0x1.038e4p8f,  0x1.071c7ap8f,
+                        0x1.0e38ecp8f, 0x1.1c71dp8f,  0x1.38e396p8f, 0x1.808p8f};
     return lookup(t, i);
   }
   template <class U>
   MEMFIT_HD static auto last(U const& i) {
-    std::uint32_t const t[8] = {1, 3, 7, 15, 31, 63, 127, 128};
+    constexpr std::uint32_t s = dynamic_line_start;
+    std::uint32_t const t[8] = {s + 1, s + 3, s + 7, s + 15, s + 31, s + 63, s + 127, s + 128};
     return lookup(t, i);
   }
 };
@@ -61,13 +68,14 @@ struct dynamic_unsigned {
   }
   template <class U>
   MEMFIT_HD static auto offset(U const& i) {
-    float const t[8] = {0x1.294a52p-1f, 0x1.471c72p+1f, 0x1.871c72p+2f, 0x1.a71c72p+3f,
-                        0x1.b71c72p+4f, 0x1.bf1c72p+5f, 0x1.c31c72p+6f, 255.0f};
+    float const t[8] = {0x1.0094aep8f, 0x1.028e4p8f,  0x1.061c7ap8f, 0x1.0d38ecp8f,
+                        0x1.1b71dp8f,  0x1.37e396p8f, 0x1.70c724p8f, 0x1.ff8p8f};
     return lookup(t, i);
   }
   template <class U>
   MEMFIT_HD static auto last(U const& i) {
-    std::uint32_t const t[8] = {2, 6, 14, 30, 62, 126, 254, 255};
+    constexpr std::uint32_t s = dynamic_line_start;
+    std::uint32_t const t[8] = {s + 2, s + 6, s + 14, s + 30, s + 62, s + 126, s + 254, s + 255};
     return lookup(t, i);
   }
 };
@@ -103,38 +111,86 @@ MEMFIT_HD inline value_of<U> dynamic_magnitude(U const& index) {
   return select(index == U(0u), F(0.0f), select(one, F(1.0f), value));
 }
 
-/// Decides between the two indices beside the boundary nearest to the line value t, exactly.
+/// A magnitude on its way to an index.
+template <class F>
+struct dynamic_point {
+  F a;              // at least 1e-7, which has index 0
+  uint_of<F> line;  // pattern of the line's value
+  uint_of<F> last;  // index of the decade's last value, from dynamic_line_start upwards
+};
+
+/// Finds the decade and the point on its line. Values below `least` count as that.
 template <class Half, class F>
-MEMFIT_HD inline uint_of<F> dynamic_beside_boundary(F const& a, F const& t,
-                                                    uint_of<F> const& last) {
+MEMFIT_HD inline dynamic_point<F> dynamic_locate(F const& x, float least) {
+  dynamic_point<F> at;
+  at.a = at_least(x, least);
+  // The pattern of a float is nearly its logarithm: this gives the decade or the one above.
+  auto const guess = truncate(fma(to_float(bits(at.a)), 0x1.344136p-25f, -31.2008f));
+  auto const decade = subtract_where(at.a < Half::first(guess), guess, 1u);
+  at.line = bits(fma(at.a, Half::slope(decade), Half::offset(decade)));
+  at.last = Half::last(decade);
+  return at;
+}
+
+/// The index by the line, from dynamic_line_start upwards.
+template <class F>
+MEMFIT_HD inline uint_of<F> dynamic_by_line(dynamic_point<F> const& at) {
+  return min(at.line >> dynamic_unit_bits, at.last);
+}
+
+/// Whether the line is to be trusted. Rounded constants move it by less than 2 units in the last
+/// place, and a boundary lies at 4 of them: only from 0 to 7 can it pick a wrong side.
+template <class F>
+MEMFIT_HD inline auto dynamic_is_clear(dynamic_point<F> const& at) {
+  return has_bits(at.line, (1u << dynamic_unit_bits) - 8u);
+}
+
+/// The index beside the boundary nearest to the point, decided exactly; of two equally near values
+/// the larger.
+template <class Half, class F>
+MEMFIT_HD inline uint_of<F> dynamic_beside_boundary(dynamic_point<F> const& at) {
   using U = uint_of<F>;
-  auto const above = max(min(truncate(t + 0.5f), last), 1u);
+  constexpr std::uint32_t half_unit = 1u << (dynamic_unit_bits - 1);
+  auto const nearest = min((at.line + half_unit) >> dynamic_unit_bits, at.last);
+  auto const above = max(nearest - dynamic_line_start, 1u);
   auto const low = dynamic_magnitude<Half>(U(above - 1u));
   auto const high = dynamic_magnitude<Half>(above);
   auto const sum = low + high;
   auto const lost = low - (sum - high);
-  auto const twice = a + a;
+  auto const twice = at.a + at.a;
   auto const reaches = (twice > sum) | ((twice == sum) & (lost <= F(0.0f)));
-  return above - select(reaches, U(0u), U(1u));
+  return subtract_where(!reaches, above, 1u) + dynamic_line_start;
 }
 
-/// Index of the value nearest to a in [0, 1]; of two equally near ones the larger.
+/// The index of the nearest value, from dynamic_line_start upwards.
 template <class Half, class F>
-MEMFIT_HD inline uint_of<F> dynamic_index(F const& a) {
-  using U = uint_of<F>;
-  // The pattern of a float is nearly its logarithm: this gives the decade or the one above.
-  auto const pattern = to_float(max(bits(a), 0x33d6bf95u));
-  auto const guess = truncate(fma(pattern, 0x1.344136p-25f, -31.2008f));
-  auto const decade = guess - select(a < Half::first(guess), U(1u), U(0u));
-  auto const t = fma(a, Half::slope(decade), Half::offset(decade));
-  auto const last = Half::last(decade);
-  auto const whole = truncate(t);
-  // The line is off by less than 2^-14: only this near to a boundary can it pick a wrong side.
-  auto const from_middle = abs((t - to_float(whole)) - 0.5f);
-  auto const near = from_middle > F(0.5f - 0x1p-13f);
-  auto const index = min(whole, last);
-  if (any<F>(near)) return select(near, dynamic_beside_boundary<Half>(a, t, last), index);
+MEMFIT_HD inline uint_of<F> dynamic_index(F const& x, float least) {
+  auto const at = dynamic_locate<Half>(x, least);
+  auto const clear = dynamic_is_clear(at);
+  auto const index = dynamic_by_line(at);
+  if (any<F>(!clear)) return select(clear, index, dynamic_beside_boundary<Half>(at));
   return index;
+}
+
+/// As dynamic_index, but leaves what the line does not settle to the caller, in `unsure`.
+template <class Half, class F>
+MEMFIT_HD inline uint_of<F> dynamic_index_nearly(F const& x, float least, mask_of<F>& unsure) {
+  auto const at = dynamic_locate<Half>(x, least);
+  unsure = unsure | !dynamic_is_clear(at);
+  return dynamic_by_line(at);
+}
+
+/// A magnitude of index 0, and the unsigned half's value of index 1.
+inline constexpr float dynamic_nothing = 0x1.ad7f2ap-24f;
+inline constexpr float dynamic_least_unsigned = 0x1.5cf754p-22f;
+
+/// Clears what lies above a code, except in lanes, whose stores take the low byte anyway.
+template <class U>
+MEMFIT_HD inline U low_byte(U const& c) {
+  if constexpr (ops<U>::width == 1)
+    return c & 0xffu;
+  else
+    return c;
 }
 
 }  // namespace detail
@@ -143,19 +199,36 @@ MEMFIT_HD inline uint_of<F> dynamic_index(F const& a) {
 /// -0.99296875, 127 is 0, 255 is 1. Nearest always; 1 byte.
 struct dynamic_signed_codec {
   using code = std::uint8_t;
+  using half = detail::dynamic_signed;
   static constexpr bool scaled = true;
-  static constexpr std::uint32_t zero = detail::dynamic_signed::zero;
+  static constexpr bool tabulated = true;
+  static constexpr std::uint32_t zero = half::zero;
   template <class U>
   MEMFIT_HD static value_of<U> decode(U const& c) {
     auto const negative = c < U(zero);
     auto const index = select(negative, zero - c, c - zero);
-    auto const magnitude = detail::dynamic_magnitude<detail::dynamic_signed>(index);
+    auto const magnitude = detail::dynamic_magnitude<half>(index);
     return from_bits<value_of<U>>(bits(magnitude) | select(negative, U(0x80000000u), U(0u)));
   }
   template <class F>
   MEMFIT_HD static uint_of<F> encode(F const& x) {
-    auto const index = detail::dynamic_index<detail::dynamic_signed>(abs(x));
-    return select(x < F(0.0f), zero - min(index, 127u), zero + index);
+    return with_sign(x, detail::dynamic_index<half>(magnitude(x), detail::dynamic_nothing));
+  }
+  template <class F>
+  MEMFIT_HD static uint_of<F> encode_nearly(F const& x, mask_of<F>& unsure) {
+    return with_sign(
+        x, detail::dynamic_index_nearly<half>(magnitude(x), detail::dynamic_nothing, unsure));
+  }
+
+ private:
+  /// There is no -1.
+  template <class F>
+  MEMFIT_HD static F magnitude(F const& x) {
+    return abs(at_least(x, -0.99f));
+  }
+  template <class F>
+  MEMFIT_HD static uint_of<F> with_sign(F const& x, uint_of<F> const& index) {
+    return detail::low_byte(select(x < F(0.0f), zero - index, zero + index));
   }
 };
 
@@ -163,15 +236,30 @@ struct dynamic_signed_codec {
 /// always, negative values give 0; 1 byte.
 struct dynamic_unsigned_codec {
   using code = std::uint8_t;
+  using half = detail::dynamic_unsigned;
   static constexpr bool scaled = true;
-  static constexpr std::uint32_t zero = detail::dynamic_unsigned::zero;
+  static constexpr bool tabulated = true;
+  static constexpr std::uint32_t zero = half::zero;
   template <class U>
   MEMFIT_HD static value_of<U> decode(U const& c) {
-    return detail::dynamic_magnitude<detail::dynamic_unsigned>(c);
+    return detail::dynamic_magnitude<half>(c);
   }
   template <class F>
   MEMFIT_HD static uint_of<F> encode(F const& x) {
-    return detail::dynamic_index<detail::dynamic_unsigned>(select(x > F(0.0f), x, F(0.0f)));
+    return detail::low_byte(detail::dynamic_index<half>(x, detail::dynamic_nothing));
+  }
+  /// The nearest code above zero, or zero where the mask does not hold.
+  template <class F>
+  MEMFIT_HD static uint_of<F> encode_above(F const& x, mask_of<F> const& above) {
+    auto const index = detail::dynamic_index<half>(x, detail::dynamic_least_unsigned);
+    return detail::low_byte(select(above, index, uint_of<F>(0u)));
+  }
+  template <class F>
+  MEMFIT_HD static uint_of<F> encode_above_nearly(F const& x, mask_of<F> const& above,
+                                                  mask_of<F>& unsure) {
+    auto const index =
+        detail::dynamic_index_nearly<half>(x, detail::dynamic_least_unsigned, unsure);
+    return detail::low_byte(select(above, index, uint_of<F>(0u)));
   }
 };
 

@@ -23,6 +23,10 @@ struct ops<float> {
   using uint = std::uint32_t;
   using mask = bool;
   static constexpr int width = 1;
+  template <class Body>
+  static void apart(Body const& body) {
+    body.template operator()<float>();
+  }
 
   MEMFIT_HD static float fma(float a, float b, float c) {
 #if defined(__CUDA_ARCH__)
@@ -68,6 +72,9 @@ struct ops<float> {
   }
   MEMFIT_HD static uint merge(uint where, uint a, uint b) {
     return (a & where) | (b & ~where);
+  }
+  MEMFIT_HD static uint subtract_where(bool m, uint a, uint b) {
+    return m ? a - b : a;
   }
   MEMFIT_HD static bool test(uint a, uint b) {
     return (a & b) != 0;
@@ -181,6 +188,12 @@ MEMFIT_HD inline auto min(A const& a, B const& b) {
 template <class U>
 MEMFIT_HD inline U merge(std::uint32_t where, U const& a, U const& b) {
   return ops<U>::merge(U(where), a, b);
+}
+
+/// a - b where the mask holds, else a.
+template <class M, class U, class B>
+MEMFIT_HD inline U subtract_where(M const& m, U const& a, B const& b) {
+  return ops<U>::subtract_where(m, a, U(b));
 }
 
 /// Whether a has any of these bits.

@@ -100,19 +100,28 @@ inline std::uint32_t largest_magnitude(float const* x, int n) {
 }
 
 /// How a value is rounded to a code: to the nearest, or as moments are, which never vanish under a
-/// root and, where `fading` holds, only shrink.
-enum class rounding { nearest, moment, fading_moment };
+/// root and, where `fading` holds, only shrink; `moment_nearly` leaves a few values to `moment`.
+enum class rounding { nearest, moment, moment_nearly, fading_moment };
+
+/// Masks that go along with a vector of values: fading goes in, unsure comes out.
+template <class F>
+struct code_masks {
+  mask_of<F> fading{};
+  mask_of<F> unsure{};
+};
 
 /// The codes of values under their block's normalizer.
 template <class F, class C, range R, bool Any, rounding How>
-inline void store_codes(F const& x, normalizer<F, Any> const& normalize, mask_of<F> const& fading,
+inline void store_codes(F const& x, normalizer<F, Any> const& normalize, code_masks<F>& masks,
                         typename C::code* codes) {
   F y = x;
   if constexpr (C::scaled) y = normalize(x);
   if constexpr (How == rounding::nearest)
     ops<F>::store(codes, C::encode(y));
   else if constexpr (How == rounding::fading_moment && R == range::any)
-    ops<F>::store(codes, encode_fading<C>(y, fading));
+    ops<F>::store(codes, encode_fading<C>(y, masks.fading));
+  else if constexpr (How == rounding::moment_nearly)
+    ops<F>::store(codes, encode_moment_nearly<C, R>(y, x > F(0.0f), masks.unsure));
   else
     ops<F>::store(codes, encode_moment<C, R>(y, x > F(0.0f)));
 }

@@ -199,12 +199,26 @@ struct f32 {
 
 namespace memfit {
 
+namespace avx2 {
+
+/// Runs a body with everything it calls compiled for these units.
+template <class Body>
+[[MEMFIT_TARGET_AVX2, gnu::flatten, gnu::noinline]] void run(Body const& body);
+
+}  // namespace avx2
+
 template <>
 struct ops<avx2::f32> {
   using f32 = avx2::f32;
   using value = f32;
   using uint = avx2::u32;
+  using uint16 = avx2::u16;
   using mask = avx2::mask;
+  /// Runs a body of code apart from the caller's, so as not to burden it.
+  template <class Body>
+  static void apart(Body const& body) {
+    avx2::run(body);
+  }
   static constexpr int width = 8;
 
   MEMFIT_AVX2 static f32 fma(f32 const& a, f32 const& b, f32 const& c) {
@@ -261,6 +275,12 @@ struct ops<avx2::f32> {
   }
   MEMFIT_AVX2 static uint merge(uint const& where, uint const& a, uint const& b) {
     return (where & a) | (b & (where ^ 0xffffffffu));
+  }
+  MEMFIT_AVX2 static uint subtract_where(mask const& m, uint const& a, uint const& b) {
+    uint r;
+    MEMFIT_STORE(
+        r, _mm256_sub_epi32(MEMFIT_LOAD(a), _mm256_and_si256(MEMFIT_LOAD(m), MEMFIT_LOAD(b))));
+    return r;
   }
   MEMFIT_AVX2 static mask test(uint const& a, uint const& b) { return !((a & b) == uint(0u)); }
   MEMFIT_AVX2 static f32 greater(f32 const& a, f32 const& b) {
@@ -359,9 +379,8 @@ struct ops<avx2::u32> : ops<avx2::f32> {};
 
 namespace avx2 {
 
-/// Runs a body with everything it calls compiled for AVX2 and FMA.
 template <class Body>
-[[MEMFIT_TARGET_AVX2, gnu::flatten, gnu::noinline]] inline void run(Body const& body) {
+[[MEMFIT_TARGET_AVX2, gnu::flatten, gnu::noinline]] void run(Body const& body) {
   body.template operator()<f32>();
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "memfit/core/lanes.hpp"
+#include "memfit/exec/host/lanes_pair.hpp"
 
 #define MEMFIT_TARGET_AVX512 \
   gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi,bmi2")
@@ -170,12 +171,26 @@ struct f32 {
 
 namespace memfit {
 
+namespace avx512 {
+
+/// Runs a body with everything it calls compiled for these units.
+template <class Body>
+[[MEMFIT_TARGET_AVX512, gnu::flatten, gnu::noinline]] void run(Body const& body);
+
+}  // namespace avx512
+
 template <>
 struct ops<avx512::f32> {
   using f32 = avx512::f32;
   using value = f32;
   using uint = avx512::u32;
+  using uint16 = avx512::u16;
   using mask = avx512::mask;
+  /// Runs a body of code apart from the caller's, so as not to burden it.
+  template <class Body>
+  static void apart(Body const& body) {
+    avx512::run(body);
+  }
   static constexpr int width = 16;
 
   MEMFIT_AVX512 static f32 fma(f32 const& a, f32 const& b, f32 const& c) {
@@ -236,6 +251,12 @@ struct ops<avx512::f32> {
     uint r;
     _mm512_store_si512(r.v, avx512::merge_bits(_mm512_load_si512(where.v), _mm512_load_si512(a.v),
                                                _mm512_load_si512(b.v)));
+    return r;
+  }
+  MEMFIT_AVX512 static uint subtract_where(mask m, uint const& a, uint const& b) {
+    uint r;
+    _mm512_store_si512(r.v, _mm512_mask_sub_epi32(_mm512_load_si512(a.v), m.m,
+                                                  _mm512_load_si512(a.v), _mm512_load_si512(b.v)));
     return r;
   }
   MEMFIT_AVX512 static mask test(uint const& a, uint const& b) {
@@ -338,10 +359,9 @@ struct ops<avx512::u32> : ops<avx512::f32> {};
 
 namespace avx512 {
 
-/// Runs a body with everything it calls compiled for AVX-512.
 template <class Body>
-[[MEMFIT_TARGET_AVX512, gnu::flatten, gnu::noinline]] inline void run(Body const& body) {
-  body.template operator()<f32>();
+[[MEMFIT_TARGET_AVX512, gnu::flatten, gnu::noinline]] void run(Body const& body) {
+  body.template operator()<paired::f32<f32>>();
 }
 
 }  // namespace avx512

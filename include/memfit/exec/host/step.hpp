@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "memfit/exec/host/block.hpp"
+#include "memfit/exec/host/byte_table.hpp"
 
 namespace memfit::detail {
 
@@ -73,12 +74,14 @@ class unit_step {
     if (c.count == unit && ordinary_before(c) && stage_gradient<F>(c) &&
         (pending_ ? update<F, true>(c, all_slots()) : update<F, false>(c, all_slots())))
       return 0;
-    return careful<F>(c);
+    int left_alone = 0;
+    ops<F>::apart(careful_unit{*this, c, left_alone});
+    return left_alone;
   }
 
   template <class F>
   void finish() {
-    if (pending_) write_pending<F>(all_slots());
+    if (pending_) ops<F>::apart(pending_unit{*this});
   }
 
   columns at(std::int64_t first) const {
@@ -177,34 +180,52 @@ class unit_step {
     result& now = results_[turn_];
     [[maybe_unused]] result const& before = results_[1 - turn_];
     auto const stride = bytes_of(item_.gradient_kind);
+    (stage_moment<F, I>(c), ...);
     overflow_watch<F, Column::overflow> watch;
     for (int b = 0; b < blocks; ++b) {
       [[maybe_unused]] F const scale[arrays] = {old_scale<F, I>(c, b)...};
       [[maybe_unused]] uint_of<F> most[arrays] = {((void)I, uint_of<F>(0u))...};
-      writer<F, false> const write(before, b, sequence);
+      writer<F, false> write(before, b, sequence);
       for (int i = b * block; i < (b + 1) * block; i += ops<F>::width) {
         prefetch(c, stride, i, sequence);
         F p = parameter<F>(c, i);
-        F s[arrays] = {moment<F, I, false>(c, scale[I], i)...};
+        F s[arrays] = {staged_moment<F, I>(c, scale[I], i)...};
         apply_rule<Rule>(k, p, ops<F>::load(now.gradient + i), s);
         ((most[I] = max(most[I], slot_magnitude<I>(s[I]))), ...);
         watch.see(p);
         ops<F>::store(now.parameter + i, p);
         (ops<F>::store(now.moment[I] + i, s[I]), ...);
         if constexpr (Pending) {
-          (write.template slot<I, rounding::moment>(before, i), ...);
+          (write.template slot<I, rounding::moment_nearly>(before, i), ...);
           write_parameter<F>(before, i);
         }
       }
       ((now.most[I][b] = ops<F>::largest(most[I])), ...);
+      if constexpr (Pending) (settle<F, I>(before, b, write.masks[I]), ...);
     }
     if constexpr (Pending) (store_scales<I>(before), ...);
     pending_ = !watch.seen() && (ordinary_after<I>(now) && ...);
     if (!pending_) return false;
     now.where = c;
     turn_ = 1 - turn_;
-    if (fades_) write_pending<F>(sequence);
+    if (fades_) ops<F>::apart(pending_unit{*this});
     return true;
+  }
+
+  /// Moments of tabulated codecs are read from their table before the loop over the unit.
+  template <class F, int I>
+  void stage_moment(columns const& c) {
+    using C = codec_at<I>;
+    if constexpr (reads_table<F, C>)
+      stage_values<F, C>(static_cast<typename C::code const*>(c.moments[I].codes), unit,
+                         staged_[I]);
+  }
+  template <class F, int I>
+  F staged_moment(columns const& c, F const& scale, int i) const {
+    if constexpr (reads_table<F, codec_at<I>>)
+      return ops<F>::load(staged_[I] + i) * scale;
+    else
+      return moment<F, I, false>(c, scale, i);
   }
 
   /// Asks for what the units after the next will read; `stride` bytes per gradient element.
@@ -250,17 +271,34 @@ class unit_step {
     writer(result const& r, [[maybe_unused]] int b, std::integer_sequence<int, I...>)
         : normalize{normalizer<F, Any>(from_bits<float>(r.most[I][b]))...} {}
     template <int I, rounding How>
-    void slot(result const& r, int i) const {
+    void slot(result const& r, int i) {
       using C = codec_at<I>;
-      mask_of<F> fading{};
       if constexpr (How == rounding::fading_moment)
-        fading = ops<F>::load(r.gradient + i) == F(0.0f);
+        masks[I].fading = ops<F>::load(r.gradient + i) == F(0.0f);
       store_codes<F, C, range_at<I>, Any, How>(
-          ops<F>::load(r.moment[I] + i), normalize[I], fading,
+          ops<F>::load(r.moment[I] + i), normalize[I], masks[I],
           static_cast<typename C::code*>(r.where.moments[I].codes) + i);
     }
+    code_masks<F> masks[arrays];
     normalizer<F, Any> normalize[arrays];
   };
+
+  /// Codes of one slot in one block of a result, all decided exactly.
+  template <int I>
+  struct exact_codes {
+    result const& r;
+    int b;
+    template <class F>
+    void operator()() const {
+      writer<F, false> write(r, b, all_slots());
+      for (int i = b * block; i < (b + 1) * block; i += ops<F>::width)
+        write.template slot<I, rounding::moment>(r, i);
+    }
+  };
+  template <class F, int I>
+  static void settle(result const& r, int b, code_masks<F> const& masks) {
+    if (any<F>(masks.unsure)) ops<F>::apart(exact_codes<I>{r, b});
+  }
 
   template <class F>
   void write_parameter(result const& r, int i) const {
@@ -274,6 +312,13 @@ class unit_step {
         r.where.moments[I].scales[b] = from_bits<float>(r.most[I][b]);
   }
 
+  struct pending_unit {
+    unit_step& step;
+    template <class F>
+    void operator()() const {
+      step.template write_pending<F>(all_slots());
+    }
+  };
   template <class F, int... I>
   void write_pending(std::integer_sequence<int, I...> sequence) {
     result const& before = results_[1 - turn_];
@@ -288,7 +333,7 @@ class unit_step {
   template <class F, bool Any, rounding How, int... I>
   static void write_moments(result const& r, std::integer_sequence<int, I...> sequence) {
     for (int b = 0; b < blocks; ++b) {
-      writer<F, Any> const write(r, b, sequence);
+      writer<F, Any> write(r, b, sequence);
       for (int i = b * block; i < (b + 1) * block; i += ops<F>::width)
         (write.template slot<I, How>(r, i), ...);
     }
@@ -305,6 +350,16 @@ class unit_step {
         all &= r.most[I][b] < codec_at<I>::overflow;
     return all;
   }
+
+  struct careful_unit {
+    unit_step& step;
+    columns const& c;
+    int& left_alone;
+    template <class F>
+    void operator()() const {
+      left_alone = step.template careful<F>(c);
+    }
+  };
 
   /// Any case: partial units, elements to leave alone, extreme scales. Works on a padded copy.
   template <class F>
@@ -426,6 +481,7 @@ class unit_step {
 
   item const& item_;
   float multiplier_;
+  alignas(64) float staged_[arrays][unit];
   result results_[2];
   int turn_ = 0;
   bool pending_ = false;  // the other result is computed but not written

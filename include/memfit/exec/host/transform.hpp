@@ -70,8 +70,9 @@ struct quantize_body {
     float const scale = from_bits<float>(most);
     if constexpr (C::scaled) scales[b] = scale;
     normalizer<F, Any> const normalize(scale);
+    code_masks<F> masks;
     for (int i = 0; i < Block; i += ops<F>::width)
-      store_codes<F, C, R, Any, rounding::nearest>(ops<F>::load(x + i), normalize, {}, to + i);
+      store_codes<F, C, R, Any, rounding::nearest>(ops<F>::load(x + i), normalize, masks, to + i);
   }
 };
 
