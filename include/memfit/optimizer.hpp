@@ -146,7 +146,7 @@ class optimizer {
     e.moments = e.quantized ? fresh_moments<Format>(t.count) : fresh_moments<fp32>(t.count);
     e.kept = fresh_kept(e);
     entries_.reserve(entries_.size() + 1);
-    if (!where.empty()) extents_.emplace(where.begin, where.end);
+    if (!where.empty()) extents_.emplace(where.begin, std::pair(where.end, entries_.size()));
     if (!e.name.empty()) index_.emplace(e.name, entries_.size());
     entries_.push_back(std::move(e));
     return entries_.size() - 1;
@@ -288,10 +288,12 @@ class optimizer {
     if (where.empty()) return;
     auto next = extents_.lower_bound(where.end);
     if (next == extents_.begin()) return;
-    if (std::prev(next)->second > where.begin)
+    auto const& [other_end, other] = std::prev(next)->second;
+    if (other_end > where.begin)
       detail::refuse(call, name,
                      std::string(what) + " of " + std::to_string(count) +
-                         " elements overlaps a registered parameter");
+                         " elements overlaps the registered parameter " + entries_[other].name +
+                         " (number " + std::to_string(other) + ")");
   }
   bool is_kept_fp32(std::string_view name) const {
     return !name.empty() && std::ranges::find(options_.keep_fp32, name) != options_.keep_fp32.end();
@@ -397,7 +399,8 @@ class optimizer {
   buffer nonfinite_;
   std::vector<entry> entries_;
   std::map<std::string, std::size_t> index_;
-  std::map<std::uintptr_t, std::uintptr_t> extents_;  // begin -> end of registered parameters
+  // begin -> end and index of registered parameters
+  std::map<std::uintptr_t, std::pair<std::uintptr_t, std::size_t>> extents_;
 };
 
 }  // namespace memfit

@@ -5,11 +5,67 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "memfit/core/check.hpp"
 #include "memfit/exec/concept.hpp"
 
 namespace memfit {
+
+namespace detail {
+
+/// Every buffer of a stateless step: present where it must be, and apart from all others.
+template <class Rule, class Format, class Column>
+class step_buffers {
+ public:
+  step_buffers(std::string_view name, std::int64_t count) : name_(name), count_(count) {}
+
+  void add(char const* what, void const* data, std::int64_t count, std::int64_t size) {
+    if (count > 0 && data == nullptr)
+      refuse("step", name_,
+             std::string(what) + " has null data and " + std::to_string(count) + " elements");
+    auto const where = extent_of(data, count, size);
+    for (int i = 0; i < used_; ++i)
+      if (where.overlaps(extents_[i]))
+        refuse(
+            "step", name_,
+            std::string(what) + " of " + std::to_string(count) + " elements overlaps " + names_[i]);
+    names_[used_] = what;
+    extents_[used_++] = where;
+  }
+
+  void add_kept(void const* kept) {
+    using K = typename Column::kept;
+    if constexpr (!std::is_void_v<K>)
+      add("the kept buffer", kept, count_, static_cast<std::int64_t>(sizeof(K)));
+  }
+
+  template <int... I>
+  void add_moments([[maybe_unused]] moment_ref const* moments, std::integer_sequence<int, I...>) {
+    (add_moment<I>(moments[I]), ...);
+  }
+
+ private:
+  template <int I>
+  void add_moment(moment_ref const& m) {
+    using C = slot_codec<Rule, Format, I>;
+    constexpr auto block = format_traits<Format, Rule::slots[I].range>::block;
+    add("the codes of a moment", m.codes, count_,
+        static_cast<std::int64_t>(sizeof(typename C::code)));
+    if constexpr (C::scaled) add("the scales of a moment", m.scales, block_count(count_, block), 4);
+  }
+
+  std::string_view name_;
+  std::int64_t count_;
+  static constexpr int most = 3 + 2 * slot_count<Rule>;
+  char const* names_[most] = {};
+  extent extents_[most] = {};
+  int used_ = 0;
+};
+
+}  // namespace detail
 
 /// Updates a parameter and its moments in place, in one pass.
 ///
@@ -31,19 +87,21 @@ void step(E const& exec, Rule const& r, std::int64_t step_number, P&& parameter,
   detail::require_data("step", "the parameter", p.name, p);
   detail::require_data("step", "the gradient", p.name, d);
   detail::require_count("step", "the gradient", p.name, d, p.count);
-  detail::require_disjoint("step", p.name, "the parameter", p, "the gradient", d);
   if (static_cast<int>(moments.size()) != slot_count<Rule>)
     detail::refuse("step", p.name,
                    std::to_string(moments.size()) + " moments, the rule has " +
                        std::to_string(slot_count<Rule>));
+  detail::step_buffers<Rule, Format, column> buffers(p.name, p.count);
+  buffers.add("the parameter", p.data, p.count, bytes_of(kind_of<element_of<P>>));
+  buffers.add("the gradient", d.data, d.count, bytes_of(kind_of<element_of<G const>>));
+  buffers.add_kept(kept);
+  buffers.add_moments(moments.begin(), std::make_integer_sequence<int, slot_count<Rule>>());
   if (step_number < 1)
     detail::refuse("step", p.name, "step " + std::to_string(step_number) + ", steps count from 1");
   if (char const* const bad = invalid_hyperparameter(r))
     throw hyperparameter_error("memfit::step: " + detail::called(p.name) + " of " +
                                std::to_string(p.count) + " elements: " + bad +
                                " is out of range or not finite");
-  if (!std::is_void_v<typename column::kept> && kept == nullptr && p.count > 0)
-    detail::refuse("step", p.name, "the column's kept buffer is null");
   step_item<Rule> item{};
   item.visible = p.data;
   item.kept = kept;
@@ -51,11 +109,7 @@ void step(E const& exec, Rule const& r, std::int64_t step_number, P&& parameter,
   item.gradient_kind = kind_of<element_of<G const>>;
   item.count = p.count;
   int slot = 0;
-  for (auto const& m : moments) {
-    if (p.count > 0 && m.codes == nullptr)
-      detail::refuse("step", p.name, "moment " + std::to_string(slot) + " has null codes");
-    item.moments[slot++] = m;
-  }
+  for (auto const& m : moments) item.moments[slot++] = m;
   item.constants = r.at(step_number);
   item.key = make_noise_key(seed, step_number, id);
   exec.template step<Rule, Format, column>(&item, 1, g, nullptr);

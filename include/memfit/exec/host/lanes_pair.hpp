@@ -115,8 +115,10 @@ struct ops<paired::f32<F>> {
   MEMFIT_PAIR static uint truncate(f32 const& x) {
     return {base::truncate(x.a), base::truncate(x.b)};
   }
-  template <class T>
-  MEMFIT_PAIR static T select(mask const& m, T const& x, T const& y) {
+  MEMFIT_PAIR static f32 select(mask const& m, f32 const& x, f32 const& y) {
+    return {base::select(m.a, x.a, y.a), base::select(m.b, x.b, y.b)};
+  }
+  MEMFIT_PAIR static uint select(mask const& m, uint const& x, uint const& y) {
     return {base::select(m.a, x.a, y.a), base::select(m.b, x.b, y.b)};
   }
   MEMFIT_PAIR static uint max(uint const& x, uint const& y) {
