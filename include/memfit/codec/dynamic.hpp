@@ -248,6 +248,10 @@ struct dynamic_unsigned_codec {
   MEMFIT_HD static uint_of<F> encode(F const& x) {
     return detail::low_byte(detail::dynamic_index<half>(x, detail::dynamic_nothing));
   }
+  template <class F>
+  MEMFIT_HD static uint_of<F> encode_nearly(F const& x, mask_of<F>& unsure) {
+    return detail::low_byte(detail::dynamic_index_nearly<half>(x, detail::dynamic_nothing, unsure));
+  }
   /// The nearest code above zero, or zero where the mask does not hold.
   template <class F>
   MEMFIT_HD static uint_of<F> encode_above(F const& x, mask_of<F> const& above) {

@@ -100,8 +100,8 @@ inline std::uint32_t largest_magnitude(float const* x, int n) {
 }
 
 /// How a value is rounded to a code: to the nearest, or as moments are, which never vanish under a
-/// root and, where `fading` holds, only shrink; `moment_nearly` leaves a few values to `moment`.
-enum class rounding { nearest, moment, moment_nearly, fading_moment };
+/// root and, where `fading` holds, only shrink. The forms called nearly leave a few values unsure.
+enum class rounding { nearest, nearest_nearly, moment, moment_nearly, fading_moment };
 
 /// Masks that go along with a vector of values: fading goes in, unsure comes out.
 template <class F>
@@ -118,6 +118,8 @@ inline void store_codes(F const& x, normalizer<F, Any> const& normalize, code_ma
   if constexpr (C::scaled) y = normalize(x);
   if constexpr (How == rounding::nearest)
     ops<F>::store(codes, C::encode(y));
+  else if constexpr (How == rounding::nearest_nearly)
+    ops<F>::store(codes, encode_nearly<C>(y, masks.unsure));
   else if constexpr (How == rounding::fading_moment && R == range::any)
     ops<F>::store(codes, encode_fading<C>(y, masks.fading));
   else if constexpr (How == rounding::moment_nearly)

@@ -32,9 +32,7 @@ struct quantize_body {
     auto const begin = b * Block;
     auto const count = std::min<std::int64_t>(Block, n - begin);
     if (count == Block) {
-      for (int i = 0; i < Block; i += ops<F>::width)
-        ops<F>::store(x + i, representable(load_scalars<F>(in, kind, begin + i)));
-      auto const most = C::scaled ? largest_magnitude<F>(x, Block) : 0u;
+      auto const most = stage<F>(begin, x);
       if (ordinary_scale(most)) return write<F, false>(x, b, most, codes + begin);
     }
     std::fill(x, x + Block, 0.0f);
@@ -43,6 +41,22 @@ struct quantize_body {
     typename C::code padded[Block];
     write<F, true>(x, b, C::scaled ? largest_magnitude<F>(x, Block) : 0u, padded);
     std::memcpy(codes + begin, padded, static_cast<std::size_t>(count) * sizeof *padded);
+  }
+
+  /// A block's values in scratch; returns the pattern of their largest magnitude, 0 without scales.
+  template <class F>
+  std::uint32_t stage(std::int64_t begin, float* x) const {
+    constexpr int ahead = 1024;
+    auto const size = bytes_of(kind);
+    uint_of<F> most(0u);
+    for (int i = 0; i < Block; i += ops<F>::width) {
+      for (int line = i; line < i + ops<F>::width; line += 16)
+        __builtin_prefetch(static_cast<char const*>(in) + (begin + line + ahead) * size);
+      F const v = representable(load_scalars<F>(in, kind, begin + i));
+      if constexpr (C::scaled) most = max(most, bits(v) & 0x7fffffffu);
+      ops<F>::store(x + i, v);
+    }
+    return ops<F>::largest(most);
   }
 
   /// A non-negative code holds nothing below zero.
@@ -72,8 +86,25 @@ struct quantize_body {
     normalizer<F, Any> const normalize(scale);
     code_masks<F> masks;
     for (int i = 0; i < Block; i += ops<F>::width)
-      store_codes<F, C, R, Any, rounding::nearest>(ops<F>::load(x + i), normalize, masks, to + i);
+      store_codes<F, C, R, Any, rounding::nearest_nearly>(ops<F>::load(x + i), normalize, masks,
+                                                          to + i);
+    if (any<F>(masks.unsure)) ops<F>::apart(exact_codes<Any>{x, scale, to});
   }
+
+  /// Codes of a block, all decided exactly.
+  template <bool Any>
+  struct exact_codes {
+    float const* x;
+    float scale;
+    typename C::code* to;
+    template <class F>
+    void operator()() const {
+      normalizer<F, Any> const normalize(scale);
+      code_masks<F> masks;
+      for (int i = 0; i < Block; i += ops<F>::width)
+        store_codes<F, C, R, Any, rounding::nearest>(ops<F>::load(x + i), normalize, masks, to + i);
+    }
+  };
 };
 
 /// Decodes blocks first … last of n elements.
