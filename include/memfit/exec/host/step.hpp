@@ -232,7 +232,7 @@ class unit_step {
   template <int... I>
   [[gnu::always_inline]] static void prefetch(columns const& c, std::int64_t stride, int i,
                                               std::integer_sequence<int, I...>) {
-    constexpr int ahead = 768;
+    constexpr int ahead = 1024;
     __builtin_prefetch(c.visible + i + ahead);
     if constexpr (keeps) __builtin_prefetch(c.kept + i + ahead);
     __builtin_prefetch(static_cast<char const*>(c.gradient) + (i + ahead) * stride);
@@ -242,7 +242,7 @@ class unit_step {
   template <class Code>
   [[gnu::always_inline]] static void prefetch_codes(Code const* codes, int i) {
     constexpr int line = 64 / static_cast<int>(sizeof(Code));
-    if (i % line == 0) __builtin_prefetch(codes + i + 512 + 4 * line);
+    if (i % line == 0) __builtin_prefetch(codes + i + 1024 + line);
   }
 
   /// Magnitude of a new moment as a pattern. A negative value where there must be none is out of
