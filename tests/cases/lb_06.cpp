@@ -41,8 +41,7 @@ using kinds =
     testing::Types<adam_of<memfit::adam, memfit::dynamic8>,
                    adam_of<memfit::adamw, memfit::dynamic8>, adam_of<memfit::adam, memfit::float8>,
                    adam_of<memfit::adamw, memfit::float8>, adam_of<memfit::adam, memfit::linear8>,
-                   adam_of<memfit::adamw, memfit::linear8>, adam_of<memfit::adam, memfit::bf16>,
-                   adam_of<memfit::adam, memfit::fp16>>;
+                   adam_of<memfit::adam, memfit::bf16>, adam_of<memfit::adam, memfit::fp16>>;
 TYPED_TEST_SUITE(LB_06, kinds);
 
 TYPED_TEST(LB_06, A_an_element_without_gradient_never_moves) {

@@ -53,15 +53,17 @@ class model {
   /// Everything that a step may change: parameters, moments and counters.
   std::vector<std::uint8_t> bytes() {
     std::vector<std::uint8_t> all;
-    auto const append = [&](std::vector<std::uint8_t> const& more) {
-      all.insert(all.end(), more.begin(), more.end());
-    };
     for (std::size_t i = 0; i < size(); ++i) {
-      append(tensor(i).snapshot());
-      for (int s = 0; s < slots; ++s) append(bytes_of(optimizer_.moment(i, s)));
-      append(bytes_of(std::vector{optimizer_.steps(i)}));
+      append_bytes(all, tensor(i).data(), tensor(i).count());
+      for (int s = 0; s < slots; ++s) {
+        auto const values = optimizer_.moment(i, s);
+        append_bytes(all, values.data(), std::ssize(values));
+      }
+      auto const steps = optimizer_.steps(i);
+      append_bytes(all, &steps, 1);
     }
-    append(bytes_of(std::vector{optimizer_.nonfinite_sync()}));
+    auto const nonfinite = optimizer_.nonfinite_sync();
+    append_bytes(all, &nonfinite, 1);
     return all;
   }
 

@@ -1,4 +1,4 @@
-// The table's rows for moments kept in bf16 and fp32 parameters: every rule.
+// The table's rows for moments kept in bf16: one and two moments.
 // One file per format, so that they build in parallel.
 #include "optimizer/table.hpp"
 
@@ -11,9 +11,6 @@ TEST(table_bf16, momentum) {
 }
 TEST(table_bf16, nesterov) {
   test::row<memfit::momentum, bf16>(test::table_nesterov);
-}
-TEST(table_bf16, adam) {
-  test::row<memfit::adam, bf16>(test::table_adam);
 }
 TEST(table_bf16, adamw) {
   test::row<memfit::adamw, bf16>(test::table_adamw);

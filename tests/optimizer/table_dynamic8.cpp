@@ -1,10 +1,10 @@
-// The table's rows for moments kept in dynamic8 and fp32 parameters: every rule.
+// The table's rows for moments kept in dynamic8: every rule, and 16-bit parameters.
 // One file per format, so that they build in parallel.
 #include "optimizer/table.hpp"
 
 namespace {
 
-using memfit::dynamic8;
+using memfit::bf16, memfit::fp16, memfit::dynamic8;
 
 TEST(table_dynamic8, momentum) {
   test::row<memfit::momentum, dynamic8>(test::table_momentum);
@@ -17,6 +17,15 @@ TEST(table_dynamic8, adam) {
 }
 TEST(table_dynamic8, adamw) {
   test::row<memfit::adamw, dynamic8>(test::table_adamw);
+}
+TEST(table_dynamic8, nesterov_of_fp16) {
+  test::row<memfit::momentum, dynamic8, fp16>(test::table_nesterov);
+}
+TEST(table_dynamic8, adam_of_stochastic_bf16) {
+  test::row<memfit::adam, dynamic8, memfit::stochastic<bf16>>(test::table_adam);
+}
+TEST(table_dynamic8, adamw_of_master_bf16) {
+  test::hidden_row<memfit::adamw, dynamic8, memfit::master<bf16>>(test::table_adamw);
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-// The table's rows for moments kept in float8 and fp32 parameters: every rule.
+// The table's rows for moments kept in float8: every rule, and 16-bit parameters.
 // One file per format, so that they build in parallel.
 #include "optimizer/table.hpp"
 
 namespace {
 
-using memfit::float8;
+using memfit::bf16, memfit::fp16, memfit::float8;
 
 TEST(table_float8, momentum) {
   test::row<memfit::momentum, float8>(test::table_momentum);
@@ -17,6 +17,15 @@ TEST(table_float8, adam) {
 }
 TEST(table_float8, adamw) {
   test::row<memfit::adamw, float8>(test::table_adamw);
+}
+TEST(table_float8, adamw_of_bf16) {
+  test::row<memfit::adamw, float8, bf16>(test::table_adamw);
+}
+TEST(table_float8, adamw_of_split_bf16) {
+  test::hidden_row<memfit::adamw, float8, memfit::split<bf16>>(test::table_adamw);
+}
+TEST(table_float8, adam_of_master_fp16) {
+  test::hidden_row<memfit::adam, float8, memfit::master<fp16>>(test::table_adam);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The table's rows for moments kept in fp16 and fp32 parameters: every rule.
+// The table's rows for moments kept in fp16: one and two moments.
 // One file per format, so that they build in parallel.
 #include "optimizer/table.hpp"
 
@@ -14,9 +14,6 @@ TEST(table_fp16, nesterov) {
 }
 TEST(table_fp16, adam) {
   test::row<memfit::adam, fp16>(test::table_adam);
-}
-TEST(table_fp16, adamw) {
-  test::row<memfit::adamw, fp16>(test::table_adamw);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The table's rows for moments kept in linear8 and fp32 parameters: every rule.
+// The table's rows for moments kept in linear8: one and two moments.
 // One file per format, so that they build in parallel.
 #include "optimizer/table.hpp"
 
@@ -11,9 +11,6 @@ TEST(table_linear8, momentum) {
 }
 TEST(table_linear8, nesterov) {
   test::row<memfit::momentum, linear8>(test::table_nesterov);
-}
-TEST(table_linear8, adam) {
-  test::row<memfit::adam, linear8>(test::table_adam);
 }
 TEST(table_linear8, adamw) {
   test::row<memfit::adamw, linear8>(test::table_adamw);

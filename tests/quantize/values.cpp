@@ -74,7 +74,7 @@ class quantize : public testing::Test {
         double const share = double{x} / double{largest};
         double const best =
             reference::nearest_distance(table, share, Coded::kept == range::non_negative);
-        ASSERT_LE(std::fabs(share - double{entry}), best + 0x1p-23 * std::fabs(share))
+        ASSERT_LE(std::fabs(share - double{entry}), best + 0x1p-22 * std::fabs(share))
             << "element " << i << ": " << x << " under scale " << largest << " became " << entry;
       }
     }

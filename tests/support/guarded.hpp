@@ -59,11 +59,19 @@ class guarded {
   std::size_t first_ = 0;
 };
 
-/// The bytes of a vector, to compare bit for bit (NaN equals itself, the zeros differ).
+/// Appends the bytes of `count` values, to compare bit for bit (NaN equals itself, the zeros
+/// differ).
+template <class T>
+void append_bytes(std::vector<std::uint8_t>& all, T const* values, std::int64_t count) {
+  auto const size = all.size(), more = static_cast<std::size_t>(count) * sizeof(T);
+  all.resize(size + more);
+  if (more > 0) std::memcpy(all.data() + size, values, more);
+}
+
 template <class T>
 std::vector<std::uint8_t> bytes_of(std::vector<T> const& values) {
-  std::vector<std::uint8_t> bytes(values.size() * sizeof(T));
-  if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  std::vector<std::uint8_t> bytes;
+  append_bytes(bytes, values.data(), static_cast<std::int64_t>(values.size()));
   return bytes;
 }
 
