@@ -81,6 +81,20 @@ TEST(memory, the_threshold_is_4096_elements_unless_told_otherwise) {
   EXPECT_EQ(report.tensors[1].state_bytes, 2 * (4096 + 4 * 16));
 }
 
+TEST(memory, moments_kept_in_fp32_later_on_keep_their_values) {
+  auto const start = test::make_input(test::kind::normal, 1000, 1);
+  test::model<memfit::adamw, float8> m(memfit::host{1}, {}, {start});
+  m.optimizer().step(test::vectors{test::make_input(test::kind::normal, 1000, 2)});
+  auto const first = m.optimizer().moment(0, 0), second = m.optimizer().moment(0, 1);
+  m.optimizer().keep_fp32("t0");
+  EXPECT_EQ(m.optimizer().moment(0, 0), first);
+  EXPECT_EQ(m.optimizer().moment(0, 1), second);
+  EXPECT_EQ(m.optimizer().describe().state_bytes, 2 * 4 * 1000);
+  EXPECT_EQ(m.optimizer().steps(0), 1);
+  m.optimizer().step(test::vectors{test::make_input(test::kind::normal, 1000, 3)});
+  EXPECT_EQ(m.optimizer().steps(0), 2);
+}
+
 TEST(memory, is_told_in_a_table_that_names_every_tensor) {
   test::model<memfit::adamw, float8> m(memfit::host{1}, {},
                                        {std::vector<float>(1000), std::vector<float>(10)}, 100);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -161,6 +163,64 @@ TYPED_TEST(quantize, decodes_into_sixteen_bits_to_nearest) {
   for (std::int64_t i = 0; i < in.count(); ++i) {
     ASSERT_EQ(narrow[i].bits, memfit::bf16(coded.decoded[i]).bits) << i;
     ASSERT_EQ(half[i].bits, memfit::fp16(coded.decoded[i]).bits) << i;
+  }
+}
+
+TYPED_TEST(quantize, what_is_not_finite_counts_as_zero_or_as_the_largest) {
+  float const nan = std::numeric_limits<float>::quiet_NaN();
+  for (std::int64_t n : {7, 600}) {
+    std::vector<float> values(static_cast<std::size_t>(n), 0.25f), stand_in = values;
+    values[1] = stand_in[1] = 0.5f;
+    values[2] = nan;
+    stand_in[2] = 0;
+    values[4] = HUGE_VALF;
+    stand_in[4] = 0.5f;
+    values[6] = -HUGE_VALF;
+    stand_in[6] = TypeParam::kept == range::any ? -0.5f : 0.0f;
+    test::guarded<float> bad(values), good(stand_in);
+    for (auto const& host : test::all_hosts()) {
+      auto const got = round_trip<TypeParam>(host.exec, bad);
+      auto const expected = round_trip<TypeParam>(host.exec, good);
+      EXPECT_EQ(got.codes.snapshot(), expected.codes.snapshot()) << host.name;
+      EXPECT_EQ(got.scales.snapshot(), expected.scales.snapshot()) << host.name;
+    }
+  }
+}
+
+TYPED_TEST(quantize, a_non_negative_code_takes_what_is_below_zero_as_zero) {
+  if (TypeParam::kept == range::any) GTEST_SKIP() << "a signed code keeps it";
+  auto const values = test::make_input(test::kind::normal, 600, 7);
+  auto positive = values;
+  for (auto& x : positive) x = std::fmax(x, 0.0f);
+  test::guarded<float> mixed(values), clipped(positive);
+  for (auto const& host : test::all_hosts()) {
+    auto const got = round_trip<TypeParam>(host.exec, mixed);
+    auto const expected = round_trip<TypeParam>(host.exec, clipped);
+    EXPECT_EQ(got.codes.snapshot(), expected.codes.snapshot()) << host.name;
+    EXPECT_EQ(got.scales.snapshot(), expected.scales.snapshot()) << host.name;
+  }
+}
+
+template <class Format>
+class unscaled : public testing::Test {};
+using unscaled_formats = testing::Types<memfit::bf16, memfit::fp16>;
+TYPED_TEST_SUITE(unscaled, unscaled_formats);
+
+TYPED_TEST(unscaled, formats_convert_element_by_element_and_have_no_scales) {
+  for (auto kind : {test::kind::normal, test::kind::mixed}) {
+    test::guarded<float> in(test::make_input(kind, 1001, 8), 1);
+    for (auto const& host : test::all_hosts()) {
+      test::guarded<std::uint16_t> codes(in.count(), 1);
+      test::guarded<float> out(in.count(), 1);
+      memfit::tensor_ref<float> const no_scales;
+      memfit::quantize<TypeParam>(host.exec, in.ref(), codes.ref(), no_scales);
+      memfit::dequantize<TypeParam>(host.exec, codes.ref(), no_scales, out.ref());
+      for (std::int64_t i = 0; i < in.count(); ++i) {
+        ASSERT_EQ(codes[i], TypeParam(in[i]).bits) << host.name << " element " << i;
+        ASSERT_EQ(out[i], static_cast<float>(TypeParam(in[i]))) << host.name << " element " << i;
+      }
+      ASSERT_TRUE(in.intact() && codes.intact() && out.intact());
+    }
   }
 }
 
