@@ -116,9 +116,9 @@ std::vector<fs::path> default_data() {
       "there are no licence texts on this machine to train on; name files or folders with --data");
 }
 
-void draw(const std::vector<token>& text, extent shape, std::uint64_t seed, index step, batch& to) {
+void draw(const std::vector<token>& text, extent shape, index seed, index step, batch& to) {
   resize(to, shape);
-  random_source random{seed, static_cast<std::uint64_t>(step)};
+  random_source random{seed, step};
   for (index row = 0; row < shape.batch; ++row) {
     auto const start = random.uniform() * static_cast<double>(starts(text, shape.seq));
     cut(text, static_cast<index>(start), row, to);

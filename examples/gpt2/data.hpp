@@ -2,7 +2,6 @@
 // Used by the trainer of the GPT-2 example.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <vector>
 
@@ -36,7 +35,7 @@ struct batch {
 };
 
 // Random windows that depend on the seed and the step alone.
-void draw(const std::vector<token>& text, extent shape, std::uint64_t seed, index step, batch& to);
+void draw(const std::vector<token>& text, extent shape, index seed, index step, batch& to);
 
 // Batches that cover the text evenly with at most `limit` tokens; the last one may be smaller.
 std::vector<batch> cover(const std::vector<token>& text, extent shape, index limit);

@@ -30,16 +30,19 @@ void need_at_least(index least, const char* option, index value) {
   need(value >= least, option, value, ("at least " + std::to_string(least)).c_str());
 }
 
+// The library computes in float: a number must still be what it claims to be there.
 void need_positive(const char* option, double value) {
-  need(std::isfinite(value) && value > 0, option, value, "a finite number above 0");
+  auto const f = static_cast<float>(value);
+  need(std::isfinite(f) && f > 0, option, value, "a finite number above 0");
 }
 
 void need_non_negative(const char* option, double value) {
-  need(std::isfinite(value) && value >= 0, option, value, "a finite number, 0 or more");
+  need(std::isfinite(static_cast<float>(value)) && value >= 0, option, value,
+       "a finite number, 0 or more");
 }
 
 void need_fraction(const char* option, double value) {
-  need(value >= 0 && value < 1, option, value, "at least 0 and less than 1");
+  need(value >= 0 && static_cast<float>(value) < 1, option, value, "at least 0 and less than 1");
 }
 
 // Far above any model, far below where products of sizes leave 64 bits.
@@ -66,6 +69,7 @@ void check(const options& o) {
   need_at_least(0, "--warmup", o.warmup);
   need_at_least(0, "--val-every", o.val_every);
   need_at_least(0, "--sample", o.sample);
+  need_at_least(0, "--seed", o.seed);
   need(o.threads >= 1 && o.threads <= 4096, "--threads", o.threads, "at least 1 and at most 4096");
   need_positive("--lr", o.lr);
   need_non_negative("--weight-decay", o.weight_decay);
@@ -97,48 +101,41 @@ command_line parse(int argc, const char* const* argv) {
   CLI::App app{"Trains a GPT-2 on the bytes of text files, with memfit's optimizers.",
                "gpt2_train"};
   app.footer(footer);
-  app.add_option("--model", model, names(models, "|"))->capture_default_str()->group("Model");
-  auto* const layers =
-      app.add_option("--layers", given.layers, "instead of the model's")->group("Model");
-  auto* const heads =
-      app.add_option("--heads", given.heads, "instead of the model's")->group("Model");
-  auto* const channels =
-      app.add_option("--channels", given.channels, "instead of the model's")->group("Model");
-  auto* const context =
-      app.add_option("--context", given.context, "instead of the model's")->group("Model");
-  app.add_option("--data", data, "files or folders (default: the system's licence texts)")
-      ->group("Data");
-  app.add_option("--batch", o.batch, "windows per step")->capture_default_str()->group("Data");
-  auto* const seq =
-      app.add_option("--seq", o.seq, "tokens per window (default: the context)")->group("Data");
-  app.add_option("--seed", o.seed, "of initial parameters, batches and sample")
-      ->capture_default_str()
-      ->group("Data");
-  app.add_option("--steps", o.steps, "")->capture_default_str()->group("Training");
-  app.add_option("--lr", o.lr, "largest learning rate")->capture_default_str()->group("Training");
-  app.add_option("--warmup", o.warmup, "steps of rising learning rate")
-      ->capture_default_str()
-      ->group("Training");
-  app.add_option("--weight-decay", o.weight_decay, "of matrices")
-      ->capture_default_str()
-      ->group("Training");
-  app.add_option("--optimizer", rule, names(rules, "|"))->capture_default_str()->group("Training");
-  app.add_option("--state", state, names(states, "|"))->capture_default_str()->group("Training");
-  app.add_option("--beta1", o.beta1, "adam, adamw")->capture_default_str()->group("Training");
-  app.add_option("--beta2", o.beta2, "adam, adamw")->capture_default_str()->group("Training");
-  app.add_option("--eps", o.eps, "adam, adamw")->capture_default_str()->group("Training");
-  app.add_option("--momentum", o.momentum, "momentum")->capture_default_str()->group("Training");
-  app.add_option("--threads", o.threads, "")->capture_default_str()->group("Training");
-  app.add_option("--val-every", o.val_every, "steps between validations (0: at the end only)")
-      ->capture_default_str()
-      ->group("Output");
-  app.add_option("--log", log, "a JSON line per step goes to this file")->group("Output");
-  app.add_option("--sample", o.sample, "bytes of text to generate at the end")
-      ->capture_default_str()
-      ->group("Output");
-  app.add_option("--temperature", o.temperature, "of the sample")
-      ->capture_default_str()
-      ->group("Output");
+  std::string group = "Model";
+  auto const add = [&](const char* name, auto& value, const std::string& text) {
+    return app.add_option(name, value, text)->group(group);
+  };
+  auto const add_default = [&](const char* name, auto& value, const std::string& text) {
+    add(name, value, text)->capture_default_str();
+  };
+
+  add_default("--model", model, names(models, "|"));
+  auto* const layers = add("--layers", given.layers, "instead of the model's");
+  auto* const heads = add("--heads", given.heads, "instead of the model's");
+  auto* const channels = add("--channels", given.channels, "instead of the model's");
+  auto* const context = add("--context", given.context, "instead of the model's");
+  group = "Data";
+  add("--data", data, "files or folders (default: the system's licence texts)");
+  add_default("--batch", o.batch, "windows per step");
+  auto* const seq = add("--seq", o.seq, "tokens per window (default: the context)");
+  add_default("--seed", o.seed, "of initial parameters, batches and sample");
+  group = "Training";
+  add_default("--steps", o.steps, "batches to learn from");
+  add_default("--lr", o.lr, "largest learning rate");
+  add_default("--warmup", o.warmup, "steps of rising learning rate");
+  add_default("--weight-decay", o.weight_decay, "of matrices");
+  add_default("--optimizer", rule, names(rules, "|"));
+  add_default("--state", state, names(states, "|"));
+  add_default("--beta1", o.beta1, "of adam and adamw");
+  add_default("--beta2", o.beta2, "of adam and adamw");
+  add_default("--eps", o.eps, "of adam and adamw");
+  add_default("--momentum", o.momentum, "of momentum");
+  add_default("--threads", o.threads, "for products, kernels and optimizer");
+  group = "Output";
+  add_default("--val-every", o.val_every, "steps between validations (0: at the end only)");
+  auto* const logged = add("--log", log, "file that takes a JSON line per step");
+  add_default("--sample", o.sample, "bytes of text to generate at the end");
+  add_default("--temperature", o.temperature, "of the sample");
 
   try {
     app.parse(argc, argv);
@@ -157,7 +154,7 @@ command_line parse(int argc, const char* const* argv) {
   o.optimizer = choose(rules, "--optimizer", rule);
   o.state = choose(states, "--state", state);
   o.data.assign(data.begin(), data.end());
-  if (!log.empty()) o.log = log;
+  if (*logged) o.log = log;
   check(o);
   return {.train = o, .text = {}};
 }

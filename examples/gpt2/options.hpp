@@ -2,7 +2,6 @@
 // numbers. Used by main and the trainer.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -21,7 +20,7 @@ struct options {
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, momentum = 0.9;
   rule_choice optimizer = rule_choice::adamw;
   state_choice state = state_choice::fp32;
-  std::uint64_t seed = 1;
+  index seed = 1;
   int threads = 0;
   std::optional<std::filesystem::path> log;
   index sample = 0;

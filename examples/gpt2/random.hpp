@@ -11,7 +11,8 @@ namespace gpt2 {
 class random_source {
  public:
   // Streams of one seed are unrelated.
-  random_source(std::uint64_t seed, std::uint64_t stream) : state_{mix(mix(seed) + stream)} {}
+  random_source(std::int64_t seed, std::int64_t stream)
+      : state_{mix(mix(static_cast<std::uint64_t>(seed)) + static_cast<std::uint64_t>(stream))} {}
 
   std::uint64_t bits() { return mix(state_ += 0x9E3779B97F4A7C15U); }
 

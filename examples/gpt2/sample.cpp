@@ -9,7 +9,8 @@ namespace gpt2 {
 
 namespace {
 
-constexpr std::uint64_t sample_stream = ~std::uint64_t{0};
+// Steps, which are streams too, are never negative.
+constexpr index sample_stream = -1;
 
 token pick(const float* logits, index vocabulary, double temperature, random_source& random) {
   float const largest = *std::max_element(logits, logits + vocabulary);

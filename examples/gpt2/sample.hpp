@@ -2,7 +2,6 @@
 // Used by the trainer of the GPT-2 example.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "model.hpp"
@@ -12,7 +11,7 @@ namespace gpt2 {
 struct sample_settings {
   index bytes = 0;
   double temperature = 1;
-  std::uint64_t seed = 0;
+  index seed = 0;
 };
 
 // `window` tokens of the past are seen, as many as the activations hold for one sequence.

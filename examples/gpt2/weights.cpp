@@ -71,7 +71,7 @@ index weights<T>::bytes() {
 }
 
 template <class T>
-void initialize(weights<T>& w, std::uint64_t seed) {
+void initialize(weights<T>& w, index seed) {
   constexpr double deviation = 0.02;
   double const residual = deviation / std::sqrt(2.0 * static_cast<double>(w.blocks.size()));
   random_source random{seed, 0};
@@ -90,7 +90,7 @@ void initialize(weights<T>& w, std::uint64_t seed) {
 
 template struct weights<float>;
 template struct weights<double>;
-template void initialize(weights<float>&, std::uint64_t);
-template void initialize(weights<double>&, std::uint64_t);
+template void initialize(weights<float>&, index);
+template void initialize(weights<double>&, index);
 
 }  // namespace gpt2

@@ -3,8 +3,6 @@
 // published checkpoints.
 #pragma once
 
-#include <cstdint>
-
 #include "config.hpp"
 
 namespace gpt2 {
@@ -44,6 +42,6 @@ struct weights {
 // Gains 1, biases 0, matrices normal with deviation 0.02, divided by sqrt(2 layers) where a block
 // adds to its input.
 template <class T>
-void initialize(weights<T>& w, std::uint64_t seed);
+void initialize(weights<T>& w, index seed);
 
 }  // namespace gpt2

@@ -86,7 +86,7 @@ class every_tensor : public testing::TestWithParam<std::size_t> {
 };
 
 TEST_P(every_tensor, entries_match_central_differences) {
-  gpt2::random_source random{11, GetParam()};
+  gpt2::random_source random{11, static_cast<gpt2::index>(GetParam())};
   for (int probe = 0; probe < 6; ++probe) {
     auto const i =
         static_cast<gpt2::index>(random.uniform() * static_cast<double>(parameter->size()));
@@ -96,7 +96,7 @@ TEST_P(every_tensor, entries_match_central_differences) {
 }
 
 TEST_P(every_tensor, the_derivative_along_a_random_direction_matches) {
-  gpt2::random_source random{13, GetParam()};
+  gpt2::random_source random{13, static_cast<gpt2::index>(GetParam())};
   std::vector<double> direction(static_cast<std::size_t>(parameter->size()));
   double length = 0;
   for (double& d : direction) {

@@ -1,0 +1,152 @@
+// Mistakes at the command line: one clear line, exit status 2, nothing written.
+#include <string>
+
+#include "program.hpp"
+
+namespace {
+
+using program::operator+;
+using program::words;
+namespace fs = std::filesystem;
+
+struct mistake {
+  std::string name;
+  words arguments;
+  std::string said;
+};
+
+class wrong_options : public program::fixture, public testing::WithParamInterface<mistake> {};
+
+TEST_P(wrong_options, are_one_line_and_status_2) {
+  auto const r = run(words{"--data", text.string(), "--log", log.string()} + GetParam().arguments);
+  EXPECT_EQ(r.status, 2);
+  EXPECT_EQ(program::lines(r.err), 1) << r.err;
+  EXPECT_NE(r.err.find(GetParam().said), std::string::npos) << r.err;
+  EXPECT_EQ(r.out, "");
+  EXPECT_FALSE(fs::exists(log));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    command_line, wrong_options,
+    testing::Values(
+        mistake{"unknown_model", {"--model", "huge"}, "tiny, small, gpt2"},
+        mistake{"unknown_state", {"--state", "int8"}, "fp32, bf16, dynamic8, float8, linear8"},
+        mistake{"unknown_optimizer", {"--optimizer", "lion"}, "adamw, adam, momentum, sgd"},
+        mistake{"unknown_option", {"--layer", "2"}, "--layer"},
+        mistake{"stray_word", {"--seed", "1", "more"}, "more"},
+        mistake{"missing_value", {"--lr"}, "--lr"},
+        mistake{"no_layers", {"--layers", "0"}, "--layers is 0"},
+        mistake{"negative_layers", {"--layers", "-2"}, "--layers is -2"},
+        mistake{
+            "sizes_that_do_not_divide", {"--channels", "100", "--heads", "3"}, "--channels 100"},
+        mistake{"channels_too_large", {"--channels", "4294967296"}, "--channels"},
+        mistake{"channels_beyond_64_bits", {"--channels", "99999999999999999999"}, "--channels"},
+        mistake{"window_longer_than_context", {"--context", "32", "--seq", "33"}, "--seq 33"},
+        mistake{"empty_window", {"--seq", "0"}, "--seq is 0"},
+        mistake{"empty_batch", {"--batch", "0"}, "--batch is 0"},
+        mistake{"no_threads", {"--threads", "0"}, "--threads is 0"},
+        mistake{"negative_warmup", {"--warmup", "-1"}, "--warmup is -1"},
+        mistake{"negative_sample", {"--sample", "-1"}, "--sample is -1"},
+        mistake{"negative_seed", {"--seed", "-1"}, "--seed is -1"},
+        mistake{"no_steps", {"--steps", "0"}, "--steps is 0"},
+        mistake{"steps_with_a_fraction", {"--steps", "1.5"}, "--steps"},
+        mistake{"an_option_twice", {"--steps", "1", "--steps", "2"}, "--steps"},
+        mistake{"rate_of_zero", {"--lr", "0"}, "--lr is 0"},
+        mistake{"rate_that_is_no_number", {"--lr", "fast"}, "--lr"},
+        mistake{"rate_of_nan", {"--lr", "nan"}, "--lr is nan"},
+        mistake{"infinite_rate", {"--lr", "inf"}, "--lr is inf"},
+        mistake{"rate_too_large_for_a_float", {"--lr", "1e300"}, "--lr"},
+        mistake{"negative_decay", {"--weight-decay", "-0.1"}, "--weight-decay is -0.1"},
+        mistake{"beta_of_one", {"--beta2", "1"}, "--beta2 is 1"},
+        mistake{"eps_of_zero", {"--eps", "0"}, "--eps is 0"},
+        mistake{"momentum_of_nan", {"--momentum", "nan"}, "--momentum is nan"},
+        mistake{"frozen_sample", {"--temperature", "0"}, "--temperature is 0"}),
+    [](const auto& tested) { return tested.param.name; });
+
+class command_line : public program::fixture {
+ protected:
+  void expect_refused(const words& arguments, const std::string& said) {
+    auto const r = run(words{"--steps", "1"} + arguments);
+    EXPECT_EQ(r.status, 2);
+    EXPECT_EQ(program::lines(r.err), 1) << r.err;
+    EXPECT_NE(r.err.find(said), std::string::npos) << r.err;
+    EXPECT_EQ(r.out, "");
+  }
+};
+
+TEST_F(command_line, help_is_no_mistake) {
+  auto const r = run({"--help"});
+  EXPECT_EQ(r.status, 0);
+  EXPECT_EQ(r.err, "");
+  EXPECT_NE(r.out.find("--state"), std::string::npos);
+  EXPECT_NE(r.out.find("Ctrl-C"), std::string::npos);
+}
+
+TEST_F(command_line, data_shorter_than_a_window_are_refused) {
+  program::write(text, "too short");
+  expect_refused({"--data", text.string(), "--context", "8", "--log", log.string()}, "too short");
+  EXPECT_FALSE(fs::exists(log));
+}
+
+TEST_F(command_line, a_held_out_part_shorter_than_a_window_is_refused) {
+  program::write(text, std::string(300, 'a'));
+  expect_refused({"--data", text.string(), "--context", "31", "--log", log.string()}, "held-out");
+  EXPECT_FALSE(fs::exists(log));
+}
+
+TEST_F(command_line, missing_data_are_refused) {
+  auto const missing = (folder / "missing").string();
+  expect_refused({"--data", missing, "--log", log.string()}, missing);
+  EXPECT_FALSE(fs::exists(log));
+}
+
+TEST_F(command_line, one_missing_file_among_others_is_refused) {
+  auto const missing = (folder / "missing").string();
+  expect_refused({"--data", text.string(), missing, "--log", log.string()}, missing);
+  EXPECT_FALSE(fs::exists(log));
+}
+
+TEST_F(command_line, unreadable_data_are_refused) {
+  if (geteuid() == 0) GTEST_SKIP() << "every file is readable to root";
+  fs::permissions(text, fs::perms::none);
+  expect_refused({"--data", text.string()}, text.string());
+}
+
+TEST_F(command_line, a_device_is_refused_as_data) {
+  expect_refused({"--data", "/dev/zero"}, "neither a file nor a folder");
+}
+
+TEST_F(command_line, an_empty_folder_is_refused) {
+  auto const empty = folder / "empty";
+  fs::create_directory(empty);
+  expect_refused({"--data", empty.string()}, empty.string());
+}
+
+TEST_F(command_line, a_log_in_a_missing_folder_is_refused) {
+  auto const unwritable = (folder / "missing" / "log.jsonl").string();
+  expect_refused({"--model", "tiny", "--data", text.string(), "--log", unwritable}, unwritable);
+}
+
+TEST_F(command_line, a_folder_is_refused_as_log) {
+  expect_refused({"--model", "tiny", "--data", text.string(), "--log", folder.string()}, "log");
+}
+
+TEST_F(command_line, an_empty_name_is_refused_as_log) {
+  expect_refused({"--model", "tiny", "--data", text.string(), "--log", ""}, "log");
+}
+
+TEST_F(command_line, the_data_are_not_overwritten_by_the_log) {
+  auto const before = program::read(text);
+  auto const link = folder / "link";
+  fs::create_symlink(text, link);
+  expect_refused({"--model", "tiny", "--data", text.string(), "--log", link.string()}, "log");
+  EXPECT_EQ(program::read(text), before);
+}
+
+TEST_F(command_line, a_mistake_leaves_an_older_log_alone) {
+  program::write(log, "older\n");
+  expect_refused({"--data", text.string(), "--log", log.string(), "--lr", "-1"}, "--lr");
+  EXPECT_EQ(program::read(log), "older\n");
+}
+
+}  // namespace

@@ -1,0 +1,219 @@
+// Whole runs of gpt2_train: what they learn, log, print and how they end.
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "program.hpp"
+#include "weights.hpp"
+
+namespace {
+
+using nlohmann::json;
+using program::operator+;
+using program::words;
+namespace fs = std::filesystem;
+
+std::vector<json> records(const fs::path& log) {
+  std::istringstream lines{program::read(log)};
+  std::vector<json> all;
+  for (std::string line; std::getline(lines, line);) all.push_back(json::parse(line));
+  return all;
+}
+
+double last_loss(const std::vector<json>& log) {
+  return log.back().at("val_loss").get<double>();
+}
+
+class training : public program::fixture {
+ protected:
+  std::vector<json> train(const words& options) {
+    auto const r = run(program::small_network(text) + words{"--log", log.string()} + options);
+    EXPECT_EQ(r.status, 0) << r.err;
+    EXPECT_EQ(r.err, "");
+    out = r.out;
+    return records(log);
+  }
+
+  std::string out;
+};
+
+TEST_F(training, lowers_the_loss) {
+  auto const steps = train({"--steps", "30"});
+  ASSERT_EQ(steps.size(), 30U);
+  EXPECT_NEAR(steps.front().at("loss").get<double>(), std::log(256.0), 0.1);
+  EXPECT_LT(steps.back().at("loss").get<double>(), 3.5);
+  EXPECT_LT(last_loss(steps), 3.5);
+}
+
+TEST_F(training, logs_every_step_with_every_field) {
+  auto const steps = train({"--steps", "5", "--val-every", "2"});
+  ASSERT_EQ(steps.size(), 5U);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    auto const& step = steps[i];
+    EXPECT_EQ(step.at("step"), i + 1);
+    EXPECT_TRUE(std::isfinite(step.at("loss").get<double>()));
+    EXPECT_GT(step.at("tokens_per_s").get<double>(), 0);
+    EXPECT_GT(step.at("peak_rss").get<std::int64_t>(), 1 << 20);
+    EXPECT_EQ(step.contains("val_loss"), i == 1 || i == 3 || i == 4);
+    for (auto const* category : {"parameters", "gradients", "states", "activations", "workspace"})
+      EXPECT_GT(step.at("bytes").at(category).get<std::int64_t>(), 0) << category;
+  }
+}
+
+TEST_F(training, reports_bytes_that_follow_from_the_sizes) {
+  constexpr std::int64_t c = 64, context = 32, rows = 4 * 32, heads = 2, seq = 32;
+  auto const bytes = train({"--steps", "1"}).front().at("bytes");
+  constexpr std::int64_t parameters =
+      256 * c + context * c + 12 * c * c + (4 * c + 3 * c + c + 4 * c + c) + 2 * c;
+  constexpr std::int64_t squares = 4 * heads * seq * seq;
+  constexpr std::int64_t per_block = rows * (4 + (1 + 3 + 1 + 1 + 1 + 4 + 4) * c) + squares;
+  constexpr std::int64_t head = rows * (2 + c + 256 + 1);
+  EXPECT_EQ(bytes.at("parameters"), 4 * parameters);
+  EXPECT_EQ(bytes.at("gradients"), 4 * parameters);
+  EXPECT_EQ(bytes.at("states"), 8 * parameters);
+  EXPECT_EQ(bytes.at("activations"), 4 * (per_block + head + 2 * rows * c));
+  // oneDNN's scratch and the tokens come on top.
+  EXPECT_GE(bytes.at("workspace"), 4 * (rows * (1 + 1 + 4) * c + squares));
+}
+
+TEST_F(training, repeats_itself_and_does_not_depend_on_threads) {
+  auto const first = train({"--steps", "5"});
+  auto const again = train({"--steps", "5"});
+  auto const options = program::small_network(text);
+  auto other = options;
+  *(std::find(other.begin(), other.end(), "--threads") + 1) = "3";
+  ASSERT_EQ(run(other + words{"--log", log.string(), "--steps", "5"}).status, 0);
+  auto const on_three = records(log);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    EXPECT_EQ(first[i].at("loss"), again[i].at("loss"));
+    EXPECT_NEAR(first[i].at("loss").get<double>(), on_three[i].at("loss").get<double>(), 1e-5);
+  }
+  EXPECT_EQ(last_loss(first), last_loss(again));
+}
+
+TEST_F(training, takes_folders_and_counts_a_linked_file_once) {
+  auto const data = folder / "data";
+  fs::create_directories(data / "deeper");
+  fs::create_directories(data / ".hidden");
+  fs::rename(text, data / "deeper" / "text.txt");
+  fs::create_symlink(data / "deeper" / "text.txt", data / "link.txt");
+  program::write(data / ".hidden" / "text.txt", "not to be read");
+  text = data;
+  train({"--steps", "1"});
+  EXPECT_NE(out.find("data: 1 files, 10800 bytes to train on, 1200 held out"), std::string::npos)
+      << out;
+}
+
+TEST_F(training, shows_plain_lines_where_output_is_no_terminal) {
+  train({"--steps", "4"});
+  EXPECT_NE(out.find("step 1 of 4  loss 5."), std::string::npos) << out;
+  EXPECT_NE(out.find("step 4 of 4  loss "), std::string::npos) << out;
+  EXPECT_NE(out.find("tokens/s"), std::string::npos);
+  EXPECT_NE(out.find(" left  states "), std::string::npos);
+  EXPECT_NE(out.find("  peak "), std::string::npos);
+  EXPECT_EQ(out.find('\r'), std::string::npos);
+  EXPECT_EQ(out.find('\033'), std::string::npos);
+}
+
+TEST_F(training, renews_one_line_on_a_terminal) {
+  int const terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(terminal, 0);
+  ASSERT_EQ(grantpt(terminal), 0);
+  ASSERT_EQ(unlockpt(terminal), 0);
+  std::string shown;
+  auto const options = program::small_network(text) + words{"--steps", "6"};
+  run_into(ptsname(terminal), folder / "stderr", options, [&](pid_t) {
+    char some[4096];
+    for (ssize_t n = 0; (n = read(terminal, some, sizeof some)) > 0;)
+      shown.append(some, static_cast<std::size_t>(n));
+  });
+  close(terminal);
+  EXPECT_NE(shown.find("\r\033[Kstep 2 of 6  loss "), std::string::npos) << shown;
+  EXPECT_NE(shown.find("\r\033[Kstep 6 of 6  loss "), std::string::npos) << shown;
+}
+
+TEST_F(training, prints_a_sample_of_as_many_bytes_as_asked) {
+  train({"--steps", "2", "--sample", "100"});
+  auto const at = out.find("sample:\n");
+  ASSERT_NE(at, std::string::npos) << out;
+  auto const sample = out.substr(at + 8);
+  ASSERT_EQ(sample.size(), 101U);
+  EXPECT_EQ(sample.back(), '\n');
+  for (char c : sample) EXPECT_TRUE((c >= ' ' && c <= '~') || c == '\n' || c == '\t') << int{c};
+}
+
+TEST_F(training, ends_cleanly_when_interrupted) {
+  auto const options = program::small_network(text) +
+                       words{"--steps", "1000000", "--sample", "10", "--log", log.string()};
+  auto const r = run(options, [&](pid_t child) {
+    EXPECT_TRUE(wait_until([&] { return program::lines(program::read(log)) >= 2; }));
+    kill(child, SIGINT);
+  });
+  EXPECT_EQ(r.status, 130);
+  EXPECT_EQ(r.err, "");
+  EXPECT_EQ(program::read(log).back(), '\n');
+  auto const steps = records(log);
+  EXPECT_EQ(steps.back().at("step"), steps.size());
+  EXPECT_NE(r.out.find("interrupted"), std::string::npos);
+  EXPECT_NE(r.out.find(std::to_string(steps.size()) + " steps in"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("sample:\n"), std::string::npos);
+}
+
+TEST_F(training, stops_with_one_line_when_the_loss_is_lost) {
+  auto options = program::small_network(text);
+  *(std::find(options.begin(), options.end(), "--lr") + 1) = "1e30";
+  auto const r = run(options + words{"--steps", "20", "--optimizer", "sgd"});
+  EXPECT_EQ(r.status, 1);
+  EXPECT_EQ(program::lines(r.err), 1);
+  EXPECT_NE(r.err.find("--lr"), std::string::npos) << r.err;
+}
+
+TEST_F(training, stops_with_one_line_when_the_log_cannot_grow) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP();
+  auto const r = run(program::small_network(text) + words{"--steps", "2", "--log", "/dev/full"});
+  EXPECT_EQ(r.status, 2);
+  EXPECT_EQ(program::lines(r.err), 1);
+  EXPECT_NE(r.err.find("/dev/full"), std::string::npos) << r.err;
+}
+
+struct choice {
+  std::string rule;
+  std::int64_t slots;
+  std::string state;
+  std::int64_t code_bytes;
+};
+
+class every_choice : public training, public testing::WithParamInterface<choice> {};
+
+TEST_P(every_choice, trains_with_the_bytes_it_promises) {
+  auto const& chosen = GetParam();
+  std::int64_t expected = 0;
+  gpt2::weights<float> sizes{{.layers = 1, .heads = 2, .channels = 64, .context = 32}};
+  for (auto const* t : sizes.all()) {
+    bool const quantized = t->size() >= 4096;
+    std::int64_t const scales = chosen.code_bytes == 1 ? 4 * ((t->size() + 255) / 256) : 0;
+    expected += chosen.slots * (quantized ? chosen.code_bytes * t->size() + scales : 4 * t->size());
+  }
+  auto const steps = train({"--steps", "3", "--optimizer", chosen.rule, "--state", chosen.state});
+  EXPECT_EQ(steps.back().at("bytes").at("states"), expected);
+  EXPECT_LT(steps.back().at("loss").get<double>(), steps.front().at("loss").get<double>());
+}
+
+std::vector<choice> choices() {
+  std::vector<choice> all;
+  for (auto const& [rule, slots] :
+       std::map<std::string, std::int64_t>{{"sgd", 0}, {"momentum", 1}, {"adam", 2}, {"adamw", 2}})
+    for (auto const& [state, code_bytes] : std::map<std::string, std::int64_t>{
+             {"fp32", 4}, {"bf16", 2}, {"dynamic8", 1}, {"float8", 1}, {"linear8", 1}})
+      all.push_back({rule, slots, state, code_bytes});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(training, every_choice, testing::ValuesIn(choices()),
+                         [](const auto& tested) {
+                           return tested.param.rule + "_" + tested.param.state;
+                         });
+
+}  // namespace
