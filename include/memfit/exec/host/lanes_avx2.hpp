@@ -390,3 +390,7 @@ template <class Body>
 #undef MEMFIT_STORE
 
 }  // namespace memfit
+
+#undef MEMFIT_AVX2
+#undef MEMFIT_AVX2_HOST
+#undef MEMFIT_TARGET_AVX2

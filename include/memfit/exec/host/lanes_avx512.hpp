@@ -367,3 +367,7 @@ template <class Body>
 }  // namespace avx512
 
 }  // namespace memfit
+
+#undef MEMFIT_AVX512
+#undef MEMFIT_AVX512_HOST
+#undef MEMFIT_TARGET_AVX512

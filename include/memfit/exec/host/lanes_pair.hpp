@@ -173,3 +173,5 @@ template <class F>
 struct ops<paired::u32<F>> : ops<paired::f32<F>> {};
 
 }  // namespace memfit
+
+#undef MEMFIT_PAIR

@@ -43,13 +43,13 @@ template <class Format>
 inline constexpr int unit_size = std::max(format_traits<Format, range::any>::block, default_block);
 
 /// The columns of one unit, wherever they lie.
-template <class Column>
+template <class Column, int Moments>
 struct unit_columns {
   typename Column::code* visible;
   std::conditional_t<std::is_void_v<typename Column::kept>, std::uint16_t, typename Column::kept>*
       kept;
   void const* gradient;
-  moment_ref moments[4];
+  moment_ref moments[Moments];
   std::int64_t first;  // index in the tensor, which keys the noise
   int count;
 };
@@ -63,7 +63,7 @@ class unit_step {
   static constexpr int block = format_traits<Format, range::any>::block;
   static constexpr int blocks = unit / block;
   using item = step_item<Rule>;
-  using columns = unit_columns<Column>;
+  using columns = unit_columns<Column, arrays>;
 
   unit_step(item const& it, float multiplier) : item_(it), multiplier_(multiplier) {}
 
