@@ -149,6 +149,22 @@ TEST(float8, is_e4m3_and_ue5m3_relative_to_one) {
   EXPECT_EQ(v::decode(1u), 0x1.2p-31f);
 }
 
+template <range Range>
+void breaks_ties_to_even_codes() {
+  using code = code_of<memfit::float8, Range>;
+  auto const table = code::table();
+  for (std::size_t i = 1; i < table.size(); ++i) {
+    if (!code::is_signed && table[i - 1].value == 0) continue;  // half of the least is kept
+    auto const middle = (table[i - 1].value + table[i].value) / 2;
+    EXPECT_EQ(code::encode(middle) % 2, 0u) << std::hexfloat << middle;
+  }
+}
+
+TEST(float8, breaks_ties_to_even_codes) {
+  breaks_ties_to_even_codes<range::any>();
+  breaks_ties_to_even_codes<range::non_negative>();
+}
+
 TEST(dynamic8, has_its_zero_and_one_where_the_published_map_has_them) {
   using m = memfit::codec_for<memfit::dynamic8, range::any>;
   using v = memfit::codec_for<memfit::dynamic8, range::non_negative>;
