@@ -71,7 +71,7 @@ struct description {
  private:
   static std::string line(std::string text, char const* moments, tensor_description const& t) {
     auto column = [&text](std::string const& cell, std::size_t end) {
-      text.resize(std::max(text.size() + 1, end - std::min(end, cell.size())), ' ');
+      text.resize((std::max)(text.size() + 1, end - (std::min)(end, cell.size())), ' ');
       text += cell;
     };
     column(moments, 34);

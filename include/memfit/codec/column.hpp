@@ -21,7 +21,7 @@ MEMFIT_HD inline uint_of<F> encode_moment(F const& x, mask_of<F> const& positive
   else if constexpr (requires { C::encode_above(x, positive); })
     return C::encode_above(x, positive);
   else
-    return max(C::encode(x), select(positive, U(1u), U(0u)));
+    return larger(C::encode(x), select(positive, U(1u), U(0u)));
 }
 
 /// The nearest code, but a codec that decides quickly, save for a few values, marks these in
@@ -69,7 +69,7 @@ MEMFIT_HD inline value_of<U> moment_value(U const& c, value_of<U> const& scale) 
   } else {
     auto const x = C::decode(c) * scale;
     if constexpr (R == range::non_negative)
-      return from_bits<value_of<U>>(max(bits(x), min(c, 1u)));
+      return from_bits<value_of<U>>(larger(bits(x), smaller(c, 1u)));
     else
       return x;
   }

@@ -31,7 +31,13 @@ concept codec = requires(std::uint32_t c, float x) {
 /// The codec and block size of a format for slots of one range. Specialised for scalar types; other
 /// formats name a member template `codec<range>` and a member `block`.
 template <class Format, range R>
-struct format_traits {
+struct format_traits;
+
+// clang-format off
+template <class Format, range R>
+  requires requires { typename Format::template codec<R>; Format::block; }
+struct format_traits<Format, R> {
+  // clang-format on
   using codec = typename Format::template codec<R>;
   static constexpr int block = Format::block;
 };
@@ -44,8 +50,7 @@ template <class Format>
 concept format = requires {
   requires codec<codec_for<Format, range::any>>;
   requires codec<codec_for<Format, range::non_negative>>;
-  requires format_traits<Format, range::any>::block >
-  0;
+  requires(format_traits<Format, range::any>::block > 0);
 };
 
 /// A format with another block size: a power of two from 32 to 4096.
@@ -57,6 +62,9 @@ struct blocked {
   using codec = codec_for<Format, R>;
   static constexpr int block = Block;
 };
+
+/// Number of codes that a one-byte codec can have.
+inline constexpr int byte_codes = 256;
 
 /// The block size of the 8-bit formats unless `blocked` says otherwise.
 inline constexpr int default_block = 256;

@@ -135,7 +135,7 @@ MEMFIT_HD inline dynamic_point<F> dynamic_locate(F const& x, float least) {
 /// The index by the line, from dynamic_line_start upwards.
 template <class F>
 MEMFIT_HD inline uint_of<F> dynamic_by_line(dynamic_point<F> const& at) {
-  return min(at.line >> dynamic_unit_bits, at.last);
+  return smaller(at.line >> dynamic_unit_bits, at.last);
 }
 
 /// Whether the line is to be trusted. Rounded constants move it by less than 2 units in the last
@@ -151,8 +151,8 @@ template <class Half, class F>
 MEMFIT_HD inline uint_of<F> dynamic_beside_boundary(dynamic_point<F> const& at) {
   using U = uint_of<F>;
   constexpr std::uint32_t half_unit = 1u << (dynamic_unit_bits - 1);
-  auto const nearest = min((at.line + half_unit) >> dynamic_unit_bits, at.last);
-  auto const above = max(nearest - dynamic_line_start, 1u);
+  auto const nearest = smaller((at.line + half_unit) >> dynamic_unit_bits, at.last);
+  auto const above = larger(nearest - dynamic_line_start, 1u);
   auto const low = dynamic_magnitude<Half>(U(above - 1u));
   auto const high = dynamic_magnitude<Half>(above);
   auto const sum = low + high;

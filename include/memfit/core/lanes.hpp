@@ -64,10 +64,10 @@ struct ops<float> {
   MEMFIT_HD static uint select(bool m, uint a, uint b) {
     return m ? a : b;
   }
-  MEMFIT_HD static uint max(uint a, uint b) {
+  MEMFIT_HD static uint larger(uint a, uint b) {
     return a < b ? b : a;
   }
-  MEMFIT_HD static uint min(uint a, uint b) {
+  MEMFIT_HD static uint smaller(uint a, uint b) {
     return a < b ? a : b;
   }
   MEMFIT_HD static uint merge(uint where, uint a, uint b) {
@@ -174,14 +174,14 @@ MEMFIT_HD inline value_of<U> to_float(U const& a) {
 
 /// The larger and the smaller of two patterns.
 template <class A, class B>
-MEMFIT_HD inline auto max(A const& a, B const& b) {
+MEMFIT_HD inline auto larger(A const& a, B const& b) {
   using U = detail::wider<A, B>;
-  return ops<U>::max(U(a), U(b));
+  return ops<U>::larger(U(a), U(b));
 }
 template <class A, class B>
-MEMFIT_HD inline auto min(A const& a, B const& b) {
+MEMFIT_HD inline auto smaller(A const& a, B const& b) {
   using U = detail::wider<A, B>;
-  return ops<U>::min(U(a), U(b));
+  return ops<U>::smaller(U(a), U(b));
 }
 
 /// Bits of a where `where` has ones, bits of b elsewhere.

@@ -33,7 +33,8 @@ class host {
     if (!supports(units))
       throw argument_error("memfit::host: this machine lacks these vector units");
     units_ = units == isa::best ? detail::widest_isa() : units;
-    if (threads == 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    if (threads == 0)
+      threads = (std::max)(1, static_cast<int>(std::thread::hardware_concurrency()));
     try {
       pool_ = std::make_shared<detail::thread_pool>(threads);
     } catch (std::exception const& e) {
@@ -100,7 +101,7 @@ class host {
       auto const first = (task - first_task[static_cast<std::size_t>(index)]) * size;
       auto const& item = items[index];
       run(detail::step_body<Rule, Format, Column>{
-          item, first, std::min<std::int64_t>(first + size, item.count), multiplier, nonfinite});
+          item, first, (std::min<std::int64_t>)(first + size, item.count), multiplier, nonfinite});
     });
     return true;
   }
@@ -130,7 +131,7 @@ class host {
     constexpr std::int64_t run_length = 512;
     for_each_task(memfit::block_count(blocks, run_length), [&](std::int64_t task) {
       auto const first = task * run_length;
-      work(first, std::min(first + run_length, blocks));
+      work(first, (std::min)(first + run_length, blocks));
     });
   }
 

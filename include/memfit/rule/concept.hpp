@@ -34,7 +34,7 @@ concept updates_without_slots = requires(Constants const& k, F& p, F g) {
 
 /// Whether the constants' call operator fits the rule's slots for the value type F.
 template <class Rule, class F>
-constexpr bool rule_accepts() {
+constexpr bool takes_one_value_per_slot() {
   if constexpr (slot_count<Rule> == 0)
     return updates_without_slots<constants_of<Rule>, F>;
   else
@@ -44,14 +44,14 @@ constexpr bool rule_accepts() {
 }  // namespace detail
 
 /// A rule: an aggregate of hyper-parameters with `static constexpr slots` and `at(step)`, which
-/// returns the constants of a step counted from 1. The constants are called as `k(p, g, s)`, where
-/// `s` is a reference to an array of as many values as there are slots (`k(p, g)` without slots).
+/// returns the constants of a step counted from 1. These are called as `k(p, g, s)`, where `s` is a
+/// reference to an array of one value per slot; `k(p, g)` without slots.
 template <class Rule>
 concept rule = requires(Rule const& r) {
   {std::size(Rule::slots)};
   r.at(std::int64_t{1});
 }
-&&detail::rule_accepts<Rule, float>();
+&&takes_one_value_per_slot<Rule>;
 
 /// The name of the first hyper-parameter outside its range, or null. A rule offers it as
 /// `char const* invalid() const`; a rule without it is taken as valid.

@@ -19,7 +19,7 @@ class overflow_watch {
     if constexpr (Limit == infinity_bits)
       trace_ = fma(x, 0.0f, trace_);
     else
-      most_ = max(most_, bits(x) & 0x7fffffffu);
+      most_ = larger(most_, bits(x) & 0x7fffffffu);
   }
   bool seen() const {
     if constexpr (Limit == infinity_bits)
@@ -95,7 +95,7 @@ inline std::uint32_t largest_magnitude(float const* x, int n) {
   using U = uint_of<F>;
   U most(0u);
   for (int i = 0; i < n; i += ops<F>::width)
-    most = max(most, bits(ops<F>::load(x + i)) & 0x7fffffffu);
+    most = larger(most, bits(ops<F>::load(x + i)) & 0x7fffffffu);
   return ops<F>::largest(most);
 }
 

@@ -1,10 +1,11 @@
-// The 256 values of a one-byte codec as a table, for machines that look 64 bytes up at a time.
+// The values of a one-byte codec as a table, for machines that look 64 bytes up at a time.
 // Used by the step for codecs that ask for it, on processors with AVX-512 VBMI.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
+#include "memfit/codec/concept.hpp"
 #include "memfit/core/lanes.hpp"
 
 #if defined(__x86_64__)
@@ -15,13 +16,13 @@ namespace memfit::detail {
 
 /// Byte k of the pattern of each code's value, for k = 0 … 3.
 struct byte_planes {
-  alignas(64) std::uint8_t of[4][256];
+  alignas(64) std::uint8_t of[4][byte_codes];
 };
 
 template <class C>
 byte_planes make_byte_planes() {
   byte_planes planes;
-  for (std::uint32_t c = 0; c < 256; ++c) {
+  for (std::uint32_t c = 0; c < byte_codes; ++c) {
     std::uint32_t const u = bits(C::decode(c));
     for (int k = 0; k < 4; ++k) planes.of[k][c] = static_cast<std::uint8_t>(u >> (8 * k));
   }

@@ -263,12 +263,12 @@ struct ops<avx2::f32> {
     MEMFIT_STORE(r, _mm256_blendv_epi8(MEMFIT_LOAD(b), MEMFIT_LOAD(a), MEMFIT_LOAD(m)));
     return r;
   }
-  MEMFIT_AVX2 static uint max(uint const& a, uint const& b) {
+  MEMFIT_AVX2 static uint larger(uint const& a, uint const& b) {
     uint r;
     MEMFIT_STORE(r, _mm256_max_epu32(MEMFIT_LOAD(a), MEMFIT_LOAD(b)));
     return r;
   }
-  MEMFIT_AVX2 static uint min(uint const& a, uint const& b) {
+  MEMFIT_AVX2 static uint smaller(uint const& a, uint const& b) {
     uint r;
     MEMFIT_STORE(r, _mm256_min_epu32(MEMFIT_LOAD(a), MEMFIT_LOAD(b)));
     return r;

@@ -235,13 +235,13 @@ struct ops<avx512::f32> {
         r.v, _mm512_mask_blend_epi32(m.m, _mm512_load_si512(b.v), _mm512_load_si512(a.v)));
     return r;
   }
-  MEMFIT_AVX512 static uint max(uint const& a, uint const& b) {
+  MEMFIT_AVX512 static uint larger(uint const& a, uint const& b) {
     uint r;
     _mm512_store_si512(
         r.v, _mm512_maskz_max_epu32(0xffff, _mm512_load_si512(a.v), _mm512_load_si512(b.v)));
     return r;
   }
-  MEMFIT_AVX512 static uint min(uint const& a, uint const& b) {
+  MEMFIT_AVX512 static uint smaller(uint const& a, uint const& b) {
     uint r;
     _mm512_store_si512(
         r.v, _mm512_maskz_min_epu32(0xffff, _mm512_load_si512(a.v), _mm512_load_si512(b.v)));

@@ -121,11 +121,11 @@ struct ops<paired::f32<F>> {
   MEMFIT_PAIR static uint select(mask const& m, uint const& x, uint const& y) {
     return {base::select(m.a, x.a, y.a), base::select(m.b, x.b, y.b)};
   }
-  MEMFIT_PAIR static uint max(uint const& x, uint const& y) {
-    return {base::max(x.a, y.a), base::max(x.b, y.b)};
+  MEMFIT_PAIR static uint larger(uint const& x, uint const& y) {
+    return {base::larger(x.a, y.a), base::larger(x.b, y.b)};
   }
-  MEMFIT_PAIR static uint min(uint const& x, uint const& y) {
-    return {base::min(x.a, y.a), base::min(x.b, y.b)};
+  MEMFIT_PAIR static uint smaller(uint const& x, uint const& y) {
+    return {base::smaller(x.a, y.a), base::smaller(x.b, y.b)};
   }
   MEMFIT_PAIR static uint merge(uint const& where, uint const& x, uint const& y) {
     return {base::merge(where.a, x.a, y.a), base::merge(where.b, x.b, y.b)};
@@ -147,7 +147,7 @@ struct ops<paired::f32<F>> {
     return {base::lookup(table, i.a), base::lookup(table, i.b)};
   }
 
-  static std::uint32_t largest(uint const& x) { return base::largest(base::max(x.a, x.b)); }
+  static std::uint32_t largest(uint const& x) { return base::largest(base::larger(x.a, x.b)); }
   static int count(mask const& m) { return base::count(m.a) + base::count(m.b); }
   static uint iota(std::uint32_t first) {
     return {base::iota(first), base::iota(first + static_cast<std::uint32_t>(base::width))};

@@ -17,9 +17,9 @@ namespace memfit::detail {
 /// only is applied to one lane after the other.
 template <class Rule, class F, int N>
 inline void apply_rule(constants_of<Rule> const& k, F& p, F const& g, F (&s)[N]) {
-  if constexpr (slot_count<Rule> == 0 && rule_accepts<Rule, F>()) {
+  if constexpr (slot_count<Rule> == 0 && takes_one_value_per_slot<Rule, F>()) {
     k(p, g);
-  } else if constexpr (rule_accepts<Rule, F>()) {
+  } else if constexpr (takes_one_value_per_slot<Rule, F>()) {
     k(p, g, s);
   } else {
     constexpr int width = ops<F>::width;
@@ -40,7 +40,8 @@ inline void apply_rule(constants_of<Rule> const& k, F& p, F const& g, F (&s)[N])
 
 /// Elements of a tensor that are read, updated and written together: whole blocks of every moment.
 template <class Format>
-inline constexpr int unit_size = std::max(format_traits<Format, range::any>::block, default_block);
+inline constexpr int unit_size = (std::max)(format_traits<Format, range::any>::block,
+                                            default_block);
 
 /// The columns of one unit, wherever they lie.
 template <class Column, int Moments>
@@ -90,7 +91,7 @@ class unit_step {
     if constexpr (keeps) c.kept = static_cast<typename Column::kept*>(item_.kept) + first;
     c.gradient = static_cast<char const*>(item_.gradient) + first * bytes_of(item_.gradient_kind);
     c.first = first;
-    c.count = static_cast<int>(std::min<std::int64_t>(unit, item_.count - first));
+    c.count = static_cast<int>((std::min<std::int64_t>)(unit, item_.count - first));
     set_moments(c, first, all_slots());
     return c;
   }
@@ -191,7 +192,7 @@ class unit_step {
         F p = parameter<F>(c, i);
         F s[arrays] = {staged_moment<F, I>(c, scale[I], i)...};
         apply_rule<Rule>(k, p, ops<F>::load(now.gradient + i), s);
-        ((most[I] = max(most[I], slot_magnitude<I>(s[I]))), ...);
+        ((most[I] = larger(most[I], slot_magnitude<I>(s[I]))), ...);
         watch.see(p);
         ops<F>::store(now.parameter + i, p);
         (ops<F>::store(now.moment[I] + i, s[I]), ...);

@@ -30,7 +30,7 @@ struct quantize_body {
   void one_block(std::int64_t b) const {
     alignas(64) float x[Block];
     auto const begin = b * Block;
-    auto const count = std::min<std::int64_t>(Block, n - begin);
+    auto const count = (std::min<std::int64_t>)(Block, n - begin);
     if (count == Block) {
       auto const most = stage<F>(begin, x);
       if (ordinary_scale(most)) return write<F, false>(x, b, most, codes + begin);
@@ -53,7 +53,7 @@ struct quantize_body {
       for (int line = i; line < i + ops<F>::width; line += 16)
         __builtin_prefetch(static_cast<char const*>(in) + (begin + line + ahead) * size);
       F const v = representable(load_scalars<F>(in, kind, begin + i));
-      if constexpr (C::scaled) most = max(most, bits(v) & 0x7fffffffu);
+      if constexpr (C::scaled) most = larger(most, bits(v) & 0x7fffffffu);
       ops<F>::store(x + i, v);
     }
     return ops<F>::largest(most);
@@ -71,7 +71,7 @@ struct quantize_body {
   static void make_finite(float (&x)[Block]) {
     float most = 0.0f;
     for (float v : x)
-      if (bits(abs(v)) < infinity_bits) most = std::max(most, abs(v));
+      if (bits(abs(v)) < infinity_bits) most = (std::max)(most, abs(v));
     for (float& v : x) {
       auto const magnitude = bits(v) & 0x7fffffffu;
       if (magnitude > infinity_bits) v = 0.0f;
@@ -119,7 +119,7 @@ struct dequantize_body {
   template <class F>
   void operator()() const {
     for (auto b = first; b < last; ++b) {
-      auto const begin = b * Block, end = std::min<std::int64_t>(begin + Block, n);
+      auto const begin = b * Block, end = (std::min<std::int64_t>)(begin + Block, n);
       float const scale = C::scaled ? scales[b] : 1.0f;
       auto i = begin;
       for (; i + ops<F>::width <= end; i += ops<F>::width) one<F>(i, scale);
