@@ -48,10 +48,10 @@ constexpr bool takes_one_value_per_slot() {
 /// reference to an array of one value per slot; `k(p, g)` without slots.
 template <class Rule>
 concept rule = requires(Rule const& r) {
-  {std::size(Rule::slots)};
+  std::size(Rule::slots);
   r.at(std::int64_t{1});
-}
-&&takes_one_value_per_slot<Rule>;
+  requires detail::takes_one_value_per_slot<Rule, float>();
+};
 
 /// The name of the first hyper-parameter outside its range, or null. A rule offers it as
 /// `char const* invalid() const`; a rule without it is taken as valid.
