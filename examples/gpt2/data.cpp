@@ -1,11 +1,12 @@
 #include "data.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <set>
 #include <string>
-#include <system_error>
 
 #include "random.hpp"
 #include "user_error.hpp"
@@ -20,40 +21,40 @@ bool hidden(const fs::path& path) {
   return path.filename().string().starts_with('.');
 }
 
-[[noreturn]] void refuse(const fs::path& path, const std::error_code& reason) {
-  throw user_error("cannot read '" + path.string() + "': " + reason.message());
+[[noreturn]] void refuse(const fs::path& path, const std::string& reason) {
+  throw user_error("cannot read '" + path.string() + "': " + reason);
 }
 
 void list_folder(const fs::path& folder, std::vector<fs::path>& files) {
-  std::error_code failed;
-  fs::recursive_directory_iterator entry{folder, failed};
-  for (; !failed && entry != fs::recursive_directory_iterator{}; entry.increment(failed)) {
+  for (fs::recursive_directory_iterator entry{folder}, end; entry != end; ++entry) {
     if (hidden(entry->path()))
       entry.disable_recursion_pending();
     else if (entry->is_regular_file())
       files.push_back(entry->path());
   }
-  if (failed) refuse(folder, failed);
+}
+
+void list(const fs::path& path, std::vector<fs::path>& files) {
+  auto const status = fs::status(path);
+  if (fs::is_directory(status))
+    list_folder(path, files);
+  else if (fs::is_regular_file(status))
+    files.push_back(path);
+  else
+    refuse(path, fs::exists(status) ? "it is neither a file nor a folder" : "it does not exist");
 }
 
 std::vector<fs::path> list(const std::vector<fs::path>& paths) {
   std::vector<fs::path> files;
-  for (auto const& path : paths) {
-    std::error_code failed;
-    auto const status = fs::status(path, failed);
-    if (fs::is_directory(status))
-      list_folder(path, files);
-    else if (fs::is_regular_file(status))
-      files.push_back(path);
-    else if (failed)
-      refuse(path, failed);
-    else
-      throw user_error("cannot read '" + path.string() + "': neither a file nor a folder");
+  try {
+    for (auto const& path : paths) list(path, files);
+    std::sort(files.begin(), files.end());
+    std::set<fs::path> seen;
+    std::erase_if(files,
+                  [&](const fs::path& file) { return !seen.insert(fs::canonical(file)).second; });
+  } catch (const fs::filesystem_error& failed) {
+    refuse(failed.path1(), failed.code().message());
   }
-  std::sort(files.begin(), files.end());
-  std::set<fs::path> seen;
-  std::erase_if(files,
-                [&](const fs::path& file) { return !seen.insert(fs::canonical(file)).second; });
   return files;
 }
 
@@ -61,7 +62,7 @@ std::vector<token> read(const fs::path& file) {
   errno = 0;
   std::ifstream in{file, std::ios::binary};
   std::vector<token> bytes{std::istreambuf_iterator<char>{in}, {}};
-  if (!in.is_open() || in.bad()) refuse(file, {errno, std::generic_category()});
+  if (!in.is_open() || in.bad()) refuse(file, std::strerror(errno));
   return bytes;
 }
 
@@ -110,8 +111,11 @@ corpus load(const std::vector<fs::path>& paths, index seq) {
 std::vector<fs::path> default_data() {
   fs::path const licences = "/usr/share/common-licenses";
   if (fs::is_directory(licences)) return {licences};
-  fs::path const sources = GPT2_DEFAULT_DATA;
-  if (fs::is_directory(sources)) return {sources};
+  std::vector<fs::path> sources;
+  for (auto const* part : {"include", "examples", "tests", "bench"})
+    if (fs::path const folder = fs::path{GPT2_PROJECT} / part; fs::is_directory(folder))
+      sources.push_back(folder);
+  if (!sources.empty()) return sources;
   throw user_error(
       "there are no licence texts on this machine to train on; name files or folders with --data");
 }

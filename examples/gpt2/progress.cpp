@@ -1,5 +1,6 @@
 #include "progress.hpp"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <array>
@@ -32,6 +33,14 @@ std::string describe(const report& r) {
   return line + "  peak " + readable_bytes(r.peak_rss);
 }
 
+// A line that fills the terminal's width would leave a copy behind at every renewal.
+std::string clipped(std::string line) {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 && line.size() >= size.ws_col)
+    line.resize(size.ws_col - std::size_t{1});
+  return line;
+}
+
 }  // namespace
 
 std::string readable_bytes(index bytes) {
@@ -47,7 +56,7 @@ progress::progress() : terminal_{isatty(STDOUT_FILENO) != 0} {}
 void progress::show(const report& r) {
   auto const line = describe(r);
   if (terminal_) {
-    std::printf("\r\033[K%s", line.c_str());
+    std::printf("\r\033[K%s", clipped(line).c_str());
     open_ = true;
     if (r.val_loss) end();
   } else {

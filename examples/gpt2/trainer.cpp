@@ -54,7 +54,7 @@ class run {
     progress line;
     auto const start = clock::now();
     index step = 0;
-    while (step < options_.steps && !interrupted()) {
+    do {
       auto const r = one_step(++step, start);
       log.write(r);
       line.show(r);
@@ -63,7 +63,7 @@ class run {
         throw std::runtime_error("the loss is no longer finite after step " + std::to_string(step) +
                                  "; a smaller --lr may help");
       }
-    }
+    } while (step < options_.steps && !interrupted());
     line.end();
     conclude(step, seconds_since(start));
     print_sample();

@@ -1,4 +1,6 @@
 // Whole runs of gpt2_train: what they learn, log, print and how they end.
+#include <sys/ioctl.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -122,6 +124,8 @@ TEST_F(training, renews_one_line_on_a_terminal) {
   ASSERT_GE(terminal, 0);
   ASSERT_EQ(grantpt(terminal), 0);
   ASSERT_EQ(unlockpt(terminal), 0);
+  winsize narrow{.ws_row = 24, .ws_col = 40, .ws_xpixel = 0, .ws_ypixel = 0};
+  ASSERT_EQ(ioctl(terminal, TIOCSWINSZ, &narrow), 0);
   std::string shown;
   auto const options = program::small_network(text) + words{"--steps", "6"};
   run_into(ptsname(terminal), folder / "stderr", options, [&](pid_t) {
@@ -132,6 +136,9 @@ TEST_F(training, renews_one_line_on_a_terminal) {
   close(terminal);
   EXPECT_NE(shown.find("\r\033[Kstep 2 of 6  loss "), std::string::npos) << shown;
   EXPECT_NE(shown.find("\r\033[Kstep 6 of 6  loss "), std::string::npos) << shown;
+  std::istringstream renewed{shown.substr(shown.find("\033[K"))};
+  for (std::string line; std::getline(renewed, line, '\r') && line.find('\n') == line.npos;)
+    EXPECT_LT(line.size(), 40 + std::string{"\033[K"}.size()) << line;
 }
 
 TEST_F(training, prints_a_sample_of_as_many_bytes_as_asked) {
