@@ -52,7 +52,8 @@ MEMFIT_HD inline uint_of<F> encode_moment_nearly(F const& x, mask_of<F> const& p
 template <class C, class F>
 MEMFIT_HD inline uint_of<F> encode_fading(F const& x, mask_of<F> const& fading) {
   using U = uint_of<F>;
-  auto const c = C::encode(x);
+  constexpr auto all_bits = static_cast<typename C::code>(-1);
+  auto const c = C::encode(x) & std::uint32_t{all_bits};
   auto const beyond = abs(C::decode(c)) > abs(x);
   auto const less = C::zero == 0 ? U(c - 1u) : U(select(c > U(C::zero), c - 1u, c + 1u));
   return select(beyond & fading, less, c);

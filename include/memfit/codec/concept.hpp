@@ -15,10 +15,10 @@ namespace memfit {
 ///
 /// `code` is the stored type, `scaled` says whether values are relative to the largest magnitude of
 /// their block (then |x| <= 1), `zero` is the code of 0. `encode(x)` gives the nearest code in the
-/// low bits of a 32-bit pattern, `decode(c)` its value. Codes of non-negative codecs order as their
-/// values do, from 0. Signed codes order as magnitudes do: below a sign bit where `zero` is 0, else
-/// on either side of `zero`. Codecs without scale name `overflow`, the pattern of the least
-/// magnitude that they cannot hold finitely.
+/// low bits of a 32-bit pattern (for lanes, bits above the code may be anything), `decode(c)` its
+/// value. Codes of non-negative codecs order as their values do, from 0. Signed codes order as
+/// magnitudes do: below a sign bit where `zero` is 0, else on either side of `zero`. Codecs without
+/// scale name `overflow`, the pattern of the least magnitude that they cannot hold finitely.
 template <class C>
 concept codec = requires(std::uint32_t c, float x) {
   typename C::code;
