@@ -31,8 +31,8 @@ for state in fp32 dynamic8 float8 linear8; do
   printf '\nmemfit: training with moments in %s\n' "$state"
   sample=0
   if [ "$state" = float8 ]; then sample=400; fi
-  "$out/tree/examples/gpt2/gpt2_train" --model tiny --steps "${MEMFIT_QUICKSTART_STEPS:-1500}" \
-    --lr 2e-3 --beta2 0.95 --warmup 100 --val-every 100 --state "$state" --log "$out/$state.jsonl" --sample "$sample" |
+  "$out/tree/examples/gpt2/gpt2_train" --model tiny --batch 32 --seq 32 --seed 2 --steps 800 \
+    --lr 1e-3 --warmup 50 --val-every 100 --state "$state" --log "$out/$state.jsonl" --sample "$sample" |
     awk '!/^step / || /validation/ { print; fflush() }'
 done
 
