@@ -1,8 +1,7 @@
 // How fast are the host step and the quantizers, against loops that move the same bytes?
-//   stream/16B          reads g, p, s1, s2 and writes p, s1, s2 with almost no arithmetic: the
-//   limit stream/quantize     reads 4 bytes and writes 1, stream/dequantize the other way round
-//   step/adamw/<state>/<parameter>, quantize/<codec>, dequantize/<codec>
-// Arguments of each: elements, threads.
+// stream/16B reads g, p, s1, s2 and writes p, s1, s2 with almost no arithmetic: the limit of a
+// step. stream/quantize reads 4 bytes and writes 1, stream/dequantize the other way round.
+// Arguments of each benchmark: elements, threads.
 
 #include <benchmark/benchmark.h>
 
@@ -137,6 +136,12 @@ void step(benchmark::State& state) {
   item.count = n;
   item.moments[0] = {a.first.as<void>(), a.first_scales.as<float>()};
   item.moments[1] = {a.second.as<void>(), a.second_scales.as<float>()};
+  for (std::int64_t i = 0; i < n; ++i) {
+    auto const code = column::encode(static_cast<float>(i % 1000) * 1e-3f, 0u);
+    a.parameter.as<typename column::code>()[i] = static_cast<typename column::code>(code.visible);
+    if constexpr (!std::is_void_v<typename column::kept>)
+      a.kept.as<typename column::kept>()[i] = static_cast<typename column::kept>(code.kept);
+  }
   exec.fill(a.first.as<void>(), 0, n * 4);
   exec.fill(a.second.as<void>(), 0, n * 4);
   exec.fill(a.first_scales.as<void>(), 0, n / 64);

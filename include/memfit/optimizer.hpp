@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <ranges>
@@ -163,15 +164,19 @@ class optimizer {
           auto const values = moment(found->second, slot);
           engine_->copy_from_host(wide[slot_index(slot)].codes.data(), values.data(), e.count * 4);
         }
+        options_.keep_fp32.emplace_back(name);
         e.moments = std::move(wide);
         e.quantized = false;
+        return;
       }
     }
     options_.keep_fp32.emplace_back(name);
   }
 
   /// One step of every registered tensor; `gradients` runs parallel to them. An empty gradient
-  /// (null data, no elements) leaves its tensor and its counter alone. Ordered on the executor.
+  /// (null data, no elements) leaves a tensor that has elements, and its counter, alone. An element
+  /// whose gradient, new moment or new parameter is not finite keeps its parameter, and its moments
+  /// up to their block's new scale. Ordered on the executor.
   template <std::ranges::range Gradients>
   requires(tensor<std::ranges::range_reference_t<Gradients>>) void step(Gradients&& gradients,
                                                                         gate g = {}) {
@@ -190,7 +195,7 @@ class optimizer {
 
   /// One step of one tensor: for sub-groups, and for gradients released as soon as they exist.
   template <tensor G>
-  void step_one(std::size_t index, G const& gradient, gate g = {}) {
+  void step_one(std::size_t index, G&& gradient, gate g = {}) {
     require_hyperparameters("optimizer::step_one");
     require_index("optimizer::step_one", index);
     work w;
@@ -255,7 +260,7 @@ class optimizer {
   struct entry {
     std::string name;
     std::int64_t count = 0;
-    element* visible = nullptr;
+    void* visible = nullptr;
     buffer kept;
     moments_array moments;
     bool quantized = false;

@@ -1,5 +1,5 @@
 // Block-wise quantization of whole tensors, and back.
-// Used to store any tensor in few bits; the optimizer codes its moments in the same way.
+// Used to store any tensor in few bits.
 #pragma once
 
 #include <cstdint>
@@ -48,22 +48,22 @@ void require_quantized(char const* call, T const& values, C const& codes, S cons
 /// that do not fit and overlapping tensors, before anything is written. The same bits for every
 /// executor.
 template <format Format, range R = range::any, executor E, tensor In, tensor Codes, tensor Scales>
-void quantize(E const& exec, In const& in, Codes&& codes, Scales&& scales) {
+void quantize(E const& exec, In&& in, Codes&& codes, Scales&& scales) {
   using C = codec_for<Format, R>;
   auto const x = ref(in);
   auto const c = ref(codes);
   auto const s = ref(scales);
-  static_assert(scalar_element<element_of<In const>>,
+  static_assert(scalar_element<element_of<In>>,
                 "memfit::quantize: elements are fp32, bf16 or fp16");
   detail::require_quantized<Format, R>("quantize", x, c, s);
-  exec.template quantize<C, R, format_traits<Format, R>::block>(
-      x.data, kind_of<element_of<In const>>, x.count, c.data, s.data);
+  exec.template quantize<C, R, format_traits<Format, R>::block>(x.data, kind_of<element_of<In>>,
+                                                                x.count, c.data, s.data);
 }
 
 /// Writes the values of `codes` under `scales` to `out` (fp32, bf16 or fp16). Counts, errors and
 /// order of execution as for quantize.
 template <format Format, range R = range::any, executor E, tensor Codes, tensor Scales, tensor Out>
-void dequantize(E const& exec, Codes const& codes, Scales const& scales, Out&& out) {
+void dequantize(E const& exec, Codes&& codes, Scales&& scales, Out&& out) {
   using C = codec_for<Format, R>;
   auto const c = ref(codes);
   auto const s = ref(scales);

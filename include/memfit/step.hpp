@@ -76,11 +76,11 @@ class step_buffers {
 /// `id` key the noise of stochastic columns. An element whose gradient or new moment is not finite
 /// is left as it was. Throws argument_error or hyperparameter_error before anything is changed.
 template <format Format, class Param = fp32, rule Rule, executor E, tensor P, tensor G>
-void step(E const& exec, Rule const& r, std::int64_t step_number, P&& parameter, G const& gradient,
+void step(E const& exec, Rule const& r, std::int64_t step_number, P&& parameter, G&& gradient,
           std::initializer_list<moment_ref> moments, gate g = {}, void* kept = nullptr,
           std::uint64_t seed = 0, std::int64_t id = 0) {
   using column = column_for<Param>;
-  static_assert(std::is_same_v<element_of<P>, typename column::element>,
+  static_assert(kind_of<element_of<P>> == kind_of<typename column::element>,
                 "memfit::step: the parameter's element type is that of its column");
   auto const p = ref(parameter);
   auto const d = ref(gradient);
@@ -93,7 +93,7 @@ void step(E const& exec, Rule const& r, std::int64_t step_number, P&& parameter,
                        std::to_string(slot_count<Rule>));
   detail::step_buffers<Rule, Format, column> buffers(p.name, p.count);
   buffers.add("the parameter", p.data, p.count, bytes_of(kind_of<element_of<P>>));
-  buffers.add("the gradient", d.data, d.count, bytes_of(kind_of<element_of<G const>>));
+  buffers.add("the gradient", d.data, d.count, bytes_of(kind_of<element_of<G>>));
   buffers.add_kept(kept);
   buffers.add_moments(moments.begin(), std::make_integer_sequence<int, slot_count<Rule>>());
   if (step_number < 1)
@@ -106,7 +106,7 @@ void step(E const& exec, Rule const& r, std::int64_t step_number, P&& parameter,
   item.visible = p.data;
   item.kept = kept;
   item.gradient = d.data;
-  item.gradient_kind = kind_of<element_of<G const>>;
+  item.gradient_kind = kind_of<element_of<G>>;
   item.count = p.count;
   int slot = 0;
   for (auto const& m : moments) item.moments[slot++] = m;

@@ -24,7 +24,7 @@ class guarded {
     auto const address = reinterpret_cast<std::uintptr_t>(storage_.data());
     auto const to_alignment = (margin - address % margin) % margin;
     first_ = to_alignment + margin + static_cast<std::size_t>(shift) * sizeof(T);
-    std::fill_n(data(), count, T{});
+    for (std::int64_t i = 0; i < count; ++i) data()[i] = T{};
   }
   template <class U>
   explicit guarded(std::vector<U> const& values, std::int64_t shift = 0)

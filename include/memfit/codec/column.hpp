@@ -11,6 +11,10 @@
 
 namespace memfit {
 
+/// The bits that a code of C fills.
+template <class C>
+inline constexpr std::uint32_t code_bits = static_cast<typename C::code>(-1);
+
 /// The code of a new moment: like encode, but a non-negative slot keeps what is above zero above
 /// zero. `positive` tells whether the value was so before it was scaled.
 template <class C, range R, class F>
@@ -21,7 +25,7 @@ MEMFIT_HD inline uint_of<F> encode_moment(F const& x, mask_of<F> const& positive
   else if constexpr (requires { C::encode_above(x, positive); })
     return C::encode_above(x, positive);
   else
-    return larger(C::encode(x), select(positive, U(1u), U(0u)));
+    return larger(C::encode(x) & code_bits<C>, select(positive, U(1u), U(0u)));
 }
 
 /// The nearest code, but a codec that decides quickly, save for a few values, marks these in
@@ -52,8 +56,7 @@ MEMFIT_HD inline uint_of<F> encode_moment_nearly(F const& x, mask_of<F> const& p
 template <class C, class F>
 MEMFIT_HD inline uint_of<F> encode_fading(F const& x, mask_of<F> const& fading) {
   using U = uint_of<F>;
-  constexpr auto all_bits = static_cast<typename C::code>(-1);
-  auto const c = C::encode(x) & std::uint32_t{all_bits};
+  auto const c = C::encode(x) & code_bits<C>;
   auto const beyond = abs(C::decode(c)) > abs(x);
   auto const less = C::zero == 0 ? U(c - 1u) : U(select(c > U(C::zero), c - 1u, c + 1u));
   return select(beyond & fading, less, c);
@@ -68,7 +71,7 @@ MEMFIT_HD inline value_of<U> moment_value(U const& c, value_of<U> const& scale) 
   if constexpr (!C::scaled) {
     return C::decode(c);
   } else {
-    auto const x = C::decode(c) * scale;
+    auto const x = product(C::decode(c), scale);
     if constexpr (R == range::non_negative)
       return from_bits<value_of<U>>(larger(bits(x), smaller(c, 1u)));
     else

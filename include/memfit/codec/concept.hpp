@@ -45,18 +45,26 @@ struct format_traits<Format, R> {
 template <class Format, range R>
 using codec_for = typename format_traits<Format, R>::codec;
 
-/// A way to store moments: it has a codec for either range.
+/// Whether a block of this size fills whole vectors and little stack.
+constexpr bool good_block_size(int block) {
+  return block >= 32 && block <= 4096 && (block & (block - 1)) == 0;
+}
+
+/// A way to store moments: a codec for either range, and one block size, a power of two from 32 to
+/// 4096.
 template <class Format>
 concept format = requires {
   requires codec<codec_for<Format, range::any>>;
   requires codec<codec_for<Format, range::non_negative>>;
-  requires(format_traits<Format, range::any>::block > 0);
+  requires good_block_size(format_traits<Format, range::any>::block);
+  requires(format_traits<Format, range::any>::block ==
+           format_traits<Format, range::non_negative>::block);
 };
 
 /// A format with another block size: a power of two from 32 to 4096.
 template <class Format, int Block>
 struct blocked {
-  static_assert(Block >= 32 && Block <= 4096 && (Block & (Block - 1)) == 0,
+  static_assert(good_block_size(Block),
                 "memfit::blocked: the block size is a power of two from 32 to 4096");
   template <range R>
   using codec = codec_for<Format, R>;

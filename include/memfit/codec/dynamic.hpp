@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "memfit/codec/concept.hpp"
 
@@ -17,9 +18,9 @@ inline constexpr std::uint32_t dynamic_line_start = 0x43800000u >> dynamic_unit_
 
 /// Constants of one half of the map, per decade i = 0 … 6 and, as the eighth, the single value 1.
 /// A magnitude's index counts the values from 0 upwards.
-///   first   least float at least as near to the decade's first value as to the one before
-///   slope, offset   256 + index as a line, slope |x| + offset; whole numbers and 2^-13 are
-///   boundaries last    index of the decade's last value, from dynamic_line_start upwards
+/// first: least float at least as near to the decade's first value as to the one before. slope and
+/// offset: 256 + index as a line in |x|, on which boundaries lie 2^-13 above whole numbers. last:
+/// index of the decade's last value, from dynamic_line_start upwards.
 struct dynamic_signed {
   static constexpr std::uint32_t shift = 0;  // index + shift = 2^exponent + place in the decade
   static constexpr std::uint32_t zero = 127;

@@ -27,6 +27,10 @@ void require_data(std::string_view call, std::string_view what, std::string_view
                   tensor_ref<E> const& t) {
   if (t.count < 0)
     refuse(call, name, std::string(what) + " has " + std::to_string(t.count) + " elements");
+  if (t.count > INT64_MAX / 64)
+    refuse(
+        call, name,
+        std::string(what) + " has " + std::to_string(t.count) + " elements, more than any memory");
   if (t.count > 0 && t.data == nullptr)
     refuse(call, name,
            std::string(what) + " has null data and " + std::to_string(t.count) + " elements");

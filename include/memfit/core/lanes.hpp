@@ -106,11 +106,27 @@ struct ops<float> {
   }
   template <class Code>
   MEMFIT_HD static uint load(Code const* p) {
-    return *p;
+    Code c;
+    __builtin_memcpy(&c, p, sizeof c);
+    return c;
   }
   template <class Code>
   MEMFIT_HD static void store(Code* p, uint a) {
-    *p = static_cast<Code>(a);
+    auto const c = static_cast<Code>(a);
+    __builtin_memcpy(p, &c, sizeof c);
+  }
+  MEMFIT_HD static float product(float a, float b) {
+#if defined(__CUDA_ARCH__)
+    return __fmul_rn(a, b);
+#else
+    float p = a * b;
+#if defined(__x86_64__)
+    asm("" : "+x"(p));
+#elif defined(__aarch64__)
+    asm("" : "+w"(p));
+#endif
+    return p;
+#endif
   }
 };
 
@@ -137,6 +153,12 @@ template <class A, class B, class C>
 MEMFIT_HD inline auto fma(A const& a, B const& b, C const& c) {
   using F = detail::wider<A, detail::wider<B, C>>;
   return ops<F>::fma(F(a), F(b), F(c));
+}
+
+/// a * b rounded by itself: no compiler may fuse it into a sum that uses it.
+template <class F>
+MEMFIT_HD inline F product(F const& a, F const& b) {
+  return ops<F>::product(a, b);
 }
 
 /// Correctly rounded square root.

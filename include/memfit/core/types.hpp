@@ -46,7 +46,8 @@ MEMFIT_HD inline F float_from_fp16(uint_of<F> const& h) {
   auto const a = (h & 0x7fffu) << 13;
   auto const normal = a + (112u << 23);
   auto const subnormal = bits(from_bits<F>(a + (113u << 23)) - 0x1p-14f);
-  auto const inf_or_nan = a | (255u << 23);
+  auto const quiet = select(a > uint_of<F>(31u << 23), uint_of<F>(1u << 22), uint_of<F>(0u));
+  auto const inf_or_nan = a | (255u << 23) | quiet;
   auto const finite = select(a < uint_of<F>(1u << 23), subnormal, normal);
   return from_bits<F>(sign | select(a < uint_of<F>(31u << 23), finite, inf_or_nan));
 }

@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <type_traits>
 
 #include "memfit/codec/column.hpp"
 #include "memfit/core/memory.hpp"

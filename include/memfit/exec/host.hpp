@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <new>
 #include <string>
@@ -83,9 +84,8 @@ class host {
     detail::run_on(units_, body);
   }
 
-  /// One fused pass over all columns of the items. `nonfinite`, where not null, grows
-  /// by the elements left alone.
-  /// Returns whether the gate let the step happen.
+  /// One fused pass over all columns of the items. `nonfinite`, where not null, grows by the
+  /// elements left alone. Returns whether the gate let the step happen.
   template <class Rule, class Format, class Column>
   bool step(step_item<Rule> const* items, std::int64_t count, gate g,
             std::uint64_t* nonfinite) const {

@@ -45,7 +45,8 @@ constexpr bool takes_one_value_per_slot() {
 
 /// A rule: an aggregate of hyper-parameters with `static constexpr slots` and `at(step)`, which
 /// returns the constants of a step counted from 1. These are called as `k(p, g, s)`, where `s` is a
-/// reference to an array of one value per slot; `k(p, g)` without slots.
+/// reference to an array of one value per slot; `k(p, g)` without slots. A product that feeds a sum
+/// is written as fma: left to the compiler, it may be rounded once or twice, and bits would differ.
 template <class Rule>
 concept rule = requires(Rule const& r) {
   std::size(Rule::slots);

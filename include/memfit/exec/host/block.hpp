@@ -39,7 +39,8 @@ inline bool ordinary_scale(std::uint32_t scale_bits) {
 }
 
 /// Brings a block's values to [-1, 1] by the correctly rounded inverse of its scale as it is
-/// stored. `Any` scales, subnormal ones included, take one exact multiplication more.
+/// stored. `Any` scales, subnormal ones included, take one
+/// multiplication by a power of two more.
 template <class F, bool Any>
 class normalizer {
  public:
@@ -84,7 +85,7 @@ inline F load_moment(typename C::code const* codes, F const& scale) {
   if constexpr (Any)
     return moment_value<C, R>(ops<F>::load(codes), scale);
   else if constexpr (C::scaled)
-    return load_codes<C, F>(codes) * scale;
+    return product(load_codes<C, F>(codes), scale);
   else
     return load_codes<C, F>(codes);
 }

@@ -104,6 +104,7 @@ struct ops<paired::f32<F>> {
   MEMFIT_PAIR static f32 fma(f32 const& x, f32 const& y, f32 const& z) {
     return {base::fma(x.a, y.a, z.a), base::fma(x.b, y.b, z.b)};
   }
+  MEMFIT_PAIR static f32 product(f32 const& x, f32 const& y) { return x * y; }
   MEMFIT_PAIR static f32 sqrt(f32 const& x) { return {base::sqrt(x.a), base::sqrt(x.b)}; }
   MEMFIT_PAIR static uint bits(f32 const& x) { return {base::bits(x.a), base::bits(x.b)}; }
   MEMFIT_PAIR static f32 from_bits(uint const& x) {

@@ -163,7 +163,7 @@ class unit_step {
     float* const to = results_[turn_].gradient;
     for (int i = 0; i < unit; i += ops<F>::width) {
       F g = load_scalars<F>(c.gradient, item_.gradient_kind, i);
-      if (multiplier_ != 1.0f) g = g * multiplier;
+      if (multiplier_ != 1.0f) g = product(g, multiplier);
       watch.see(g);
       zero = zero | (g == F(0.0f));
       ops<F>::store(to + i, g);
@@ -202,9 +202,9 @@ class unit_step {
         }
       }
       ((now.most[I][b] = ops<F>::largest(most[I])), ...);
-      if constexpr (Pending) (settle<F, I>(before, b, write.masks[I]), ...);
+      if constexpr (Pending)
+        ((settle<F, I>(before, b, write.masks[I]), store_scale<I>(before, b)), ...);
     }
-    if constexpr (Pending) (store_scales<I>(before), ...);
     pending_ = !watch.seen() && (ordinary_after<I>(now) && ...);
     if (!pending_) return false;
     now.where = c;
@@ -224,7 +224,7 @@ class unit_step {
   template <class F, int I>
   F staged_moment(columns const& c, F const& scale, int i) const {
     if constexpr (reads_table<F, codec_at<I>>)
-      return ops<F>::load(staged_[I] + i) * scale;
+      return product(ops<F>::load(staged_[I] + i), scale);
     else
       return moment<F, I, false>(c, scale, i);
   }
@@ -307,10 +307,9 @@ class unit_step {
   }
 
   template <int I>
-  static void store_scales(result const& r) {
+  static void store_scale(result const& r, int b) {
     if constexpr (codec_at<I>::scaled)
-      for (int b = 0; b < blocks && b * block < r.where.count; ++b)
-        r.where.moments[I].scales[b] = from_bits<float>(r.most[I][b]);
+      if (b * block < r.where.count) r.where.moments[I].scales[b] = from_bits<float>(r.most[I][b]);
   }
 
   struct pending_unit {
@@ -333,12 +332,14 @@ class unit_step {
 
   template <class F, bool Any, rounding How, int... I>
   static void write_moments(result const& r, std::integer_sequence<int, I...> sequence) {
-    for (int b = 0; b < blocks; ++b) {
-      writer<F, Any> write(r, b, sequence);
-      for (int i = b * block; i < (b + 1) * block; i += ops<F>::width)
-        (write.template slot<I, How>(r, i), ...);
-    }
-    (store_scales<I>(r), ...);
+    for (int b = 0; b < blocks; ++b) write_block<F, Any, How>(r, b, sequence);
+  }
+  template <class F, bool Any, rounding How, int... I>
+  static void write_block(result const& r, int b, std::integer_sequence<int, I...> sequence) {
+    writer<F, Any> write(r, b, sequence);
+    for (int i = b * block; i < (b + 1) * block; i += ops<F>::width)
+      (write.template slot<I, How>(r, i), ...);
+    (store_scale<I>(r, b), ...);
   }
 
   template <int I>
@@ -433,11 +434,12 @@ class unit_step {
     int left_alone = 0;
     result& now = results_[turn_];
     now.where = c;
+    bool moved[blocks] = {};
     for (int i = 0; i < unit; i += ops<F>::width) {
       [[maybe_unused]] int const b = i / block;
       auto const inside =
           ops<F>::iota(static_cast<std::uint32_t>(i)) < U(static_cast<unsigned>(c.count));
-      F const g = load_scalars<F>(c.gradient, item_.gradient_kind, i) * multiplier;
+      F const g = product(load_scalars<F>(c.gradient, item_.gradient_kind, i), multiplier);
       auto moves = magnitude(g) < U(infinity_bits);
       F const old_p = parameter<F>(c, i);
       F const old_s[arrays] = {moment<F, I, true>(c, old_scale<F, I>(c, b), i)...};
@@ -447,6 +449,7 @@ class unit_step {
       ((moves = moves & (magnitude(s[I]) < U(limit<I>()))), ...);
       moves = moves & (magnitude(p) < U(Column::overflow));
       left_alone += ops<F>::count(inside & !moves);
+      moved[i / block] |= any<F>(inside & moves);
       auto const fresh = parameter_codes<F>(c, p, i);
       parameter_code<U> const old = {ops<F>::load(c.visible + i), kept_code<F>(c, i)};
       store_parameter<F>(
@@ -457,7 +460,9 @@ class unit_step {
     }
     for (int b = 0; b < blocks; ++b)
       ((now.most[I][b] = largest_magnitude<F>(now.moment[I] + b * block, block)), ...);
-    write_moments<F, true, rounding::fading_moment>(now, sequence);
+    // A block in which nothing moves keeps its codes and scale as they are.
+    for (int b = 0; b < blocks; ++b)
+      if (moved[b]) write_block<F, true, rounding::fading_moment>(now, b, sequence);
     return left_alone;
   }
   template <class F>

@@ -62,7 +62,7 @@ struct quantize_body {
   /// A non-negative code holds nothing below zero.
   template <class F>
   static F representable(F const& x) {
-    if constexpr (C::scaled && R == range::non_negative)
+    if constexpr (R == range::non_negative)
       return select(x < F(0.0f), F(0.0f), x);
     else
       return x;
