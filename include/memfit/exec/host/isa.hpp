@@ -3,6 +3,8 @@
 #pragma once
 
 #if defined(__x86_64__)
+#include <cpuid.h>
+
 #include "memfit/exec/host/lanes_avx2.hpp"
 #include "memfit/exec/host/lanes_avx512.hpp"
 #endif
@@ -15,6 +17,14 @@ enum class isa { best, scalar, avx2, avx512 };
 
 namespace detail {
 
+#if defined(__x86_64__)
+/// Processors with AVX2 convert fp16, but a virtual machine may hide it; not every compiler asks.
+inline bool converts_fp16() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & (1u << 29)) != 0;
+}
+#endif
+
 inline bool machine_has(isa which) {
 #if defined(__x86_64__)
   switch (which) {
@@ -23,9 +33,8 @@ inline bool machine_has(isa which) {
              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
              machine_has(isa::avx2);
     case isa::avx2:
-      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-             __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi") &&
-             __builtin_cpu_supports("bmi2");
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && converts_fp16() &&
+             __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
     default:
       return true;
   }
