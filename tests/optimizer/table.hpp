@@ -228,8 +228,8 @@ void follows_the_reference(Rule const& rule, kind k) {
         ASSERT_NO_FATAL_FAILURE(stored_parameter_is<Column>(now[j], e.p)) << "element " << j;
         for (std::size_t s = 0; s < slots; ++s) {
           bool const any = Rule::slots[s].range == memfit::range::any;
-          want[s].push_back(
-              {e.s[s], any && gradients[i][j] == 0, !any && e.s[s].value > 2 * e.s[s].bound});
+          want[s].push_back({e.s[s], any && gradients[i][j] * multiplier == 0,
+                             !any && e.s[s].value > 2 * e.s[s].bound});
         }
       }
       for (int s = 0; s < slots; ++s) {
