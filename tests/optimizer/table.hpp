@@ -193,10 +193,9 @@ void check_moments(std::vector<float> const& got, std::vector<expected_moment> c
 /// fp16 holds magnitudes up to 65504 only: what meets it is smaller.
 template <class Format, class Column>
 inline constexpr double reach =
-    std::is_same_v<Format, memfit::fp16> ||
-            std::is_same_v<typename element_of_column<Column>::type, memfit::fp16>
-        ? 1.0 / 256
-        : 1.0;
+    std::is_same_v<Format, memfit::fp16>                                     ? 1.0 / 16384
+    : std::is_same_v<typename element_of_column<Column>::type, memfit::fp16> ? 1.0 / 256
+                                                                             : 1.0;
 
 /// The optimizer against the reference, every step started from what memfit had stored before it.
 template <class Rule, class Format, class Column = memfit::fp32>
