@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cmath>
 #include <cstdio>
 
 namespace gpt2 {
@@ -18,7 +19,7 @@ std::string text(const char* format, Values... values) {
 }
 
 std::string readable_time(double seconds) {
-  auto const whole = static_cast<long long>(seconds + 0.5);
+  auto const whole = std::llround(seconds);
   if (whole >= 3600) return text("%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
   return text("%lld:%02lld", whole / 60, whole % 60);
 }
