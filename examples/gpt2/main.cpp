@@ -1,4 +1,7 @@
+#include <unistd.h>
+
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 
@@ -16,9 +19,19 @@ status fail(status s, const char* what) {
   return s;
 }
 
+// GNU OpenMP's threads spin for milliseconds before they sleep, which on a busy machine takes the
+// processor from the very thread they wait for. It reads how long from the environment before main
+// begins; so, unless someone has set that, set it and begin again.
+void spin_briefly(char** argv) {
+  if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  setenv("GOMP_SPINCOUNT", "2000", 0);
+  execv("/proc/self/exe", argv);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  spin_briefly(argv);
   try {
     auto const line = gpt2::parse(argc, argv);
     if (!line.train) {
