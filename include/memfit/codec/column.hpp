@@ -71,7 +71,7 @@ MEMFIT_HD inline value_of<U> moment_value(U const& c, value_of<U> const& scale) 
   if constexpr (!C::scaled) {
     return C::decode(c);
   } else {
-    auto const x = product(C::decode(c), scale);
+    auto x = product(C::decode(c), scale);
     if constexpr (R == range::non_negative)
       return from_bits<value_of<U>>(larger(bits(x), smaller(c, 1u)));
     else

@@ -168,7 +168,7 @@ template <class Half, class F>
 MEMFIT_HD inline uint_of<F> dynamic_index(F const& x, float least) {
   auto const at = dynamic_locate<Half>(x, least);
   auto const clear = dynamic_is_clear(at);
-  auto const index = dynamic_by_line(at);
+  auto index = dynamic_by_line(at);
   if (any<F>(!clear)) return select(clear, index, dynamic_beside_boundary<Half>(at));
   return index;
 }
