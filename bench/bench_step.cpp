@@ -149,7 +149,7 @@ void step(benchmark::State& state) {
   std::int64_t t = 0;
   for (auto _ : state) {
     item.constants = rule.at(++t);
-    exec.step<memfit::adamw, Format, column>(&item, 1, {}, nullptr);
+    exec.step<memfit::adamw, Format, column>(item, {});
   }
   count(state, n, step_bytes<Format, column>());
 }

@@ -22,7 +22,6 @@
 #include "memfit/core/check.hpp"
 #include "memfit/core/tensor.hpp"
 #include "memfit/exec/engine.hpp"
-#include "memfit/exec/host.hpp"
 #include "memfit/rule/adaptive.hpp"
 #include "memfit/rule/momentum.hpp"
 
@@ -46,7 +45,6 @@ struct tensor_description {
   std::int64_t parameter_bytes = 0;  ///< what the model reads; the user's own memory
   std::int64_t kept_bytes = 0;       ///< master copy or remainder beside it
   std::int64_t state_bytes = 0;      ///< codes and scales of all moments
-  std::int64_t steps = 0;
 };
 
 /// All tensors of an optimizer, and the sums over them.
@@ -88,10 +86,12 @@ struct description {
 ///
 /// Param says how parameters are stored: fp32 (default), bf16, fp16, stochastic<bf16>, split<bf16>,
 /// master<bf16>, master<fp16>. The tensors' memory stays the user's and must outlive the optimizer;
-/// moments are the optimizer's, on the executor's device. Every tensor has its own step counter,
-/// which only its own steps advance. Results do not depend on threads, vector units or on how a
-/// step is divided. Movable, not copyable; not for use from several threads at once. All members
-/// throw memfit::error before they change anything.
+/// moments are the optimizer's, in the executor's memory, as is a step counter (8 bytes) per
+/// tensor, which only the tensor's own steps advance. Results do not depend on the executor, on
+/// threads, vector units or on how a step is divided. Members are ordered on the executor; those
+/// that give numbers to the host wait for it, and their names end in _sync; so may registration.
+/// Movable, not copyable; not for use from several threads at once. All members throw memfit::error
+/// before they change anything.
 template <rule Rule, format Format, class Param = fp32>
 class optimizer {
   using column = column_for<Param>;
@@ -144,33 +144,47 @@ class optimizer {
     e.count = t.count;
     e.visible = t.data;
     e.quantized = t.count >= options_.min_quantized && !is_kept_fp32(t.name);
-    e.moments = e.quantized ? fresh_moments<Format>(t.count) : fresh_moments<fp32>(t.count);
-    e.kept = fresh_kept(e);
-    entries_.reserve(entries_.size() + 1);
+    detail::naming("optimizer::add", t.name, t.count, [&] {
+      e.moments = e.quantized ? fresh_moments<Format>(t.count) : fresh_moments<fp32>(t.count);
+      e.kept = fresh_kept(e);
+      e.steps = fresh_counter();
+      enlist(e, entries_.size());
+    });
     if (!where.empty()) extents_.emplace(where.begin, std::pair(where.end, entries_.size()));
     if (!e.name.empty()) index_.emplace(e.name, entries_.size());
     entries_.push_back(std::move(e));
+    ++generation_;
     return entries_.size() - 1;
   }
 
   /// Keeps the moments of the tensor of this name in fp32 from now on; before or after
   /// registration. Moments it already has keep their values.
   void keep_fp32(std::string_view name) {
-    if (auto const found = index_.find(std::string(name)); found != index_.end()) {
-      auto& e = entries_[found->second];
-      if (e.quantized) {
-        auto wide = fresh_moments<fp32>(e.count);
-        for (int slot = 0; slot < slots; ++slot) {
-          auto const values = moment(found->second, slot);
-          engine_->copy_from_host(wide[slot_index(slot)].codes.data(), values.data(), e.count * 4);
-        }
-        options_.keep_fp32.emplace_back(name);
-        e.moments = std::move(wide);
-        e.quantized = false;
-        return;
-      }
-    }
     options_.keep_fp32.emplace_back(name);
+    auto const found = index_.find(std::string(name));
+    if (found == index_.end() || !entries_[found->second].quantized) return;
+    auto& e = entries_[found->second];
+    auto const place = e.place;
+    try {
+      auto wide = fresh_moments<fp32>(e.count);
+      for (int slot = 0; slot < slots; ++slot) {
+        auto const values = moment_sync(found->second, slot);
+        engine_->copy_from_host(wide[slot_index(slot)].codes.data(), values.data(), e.count * 4);
+      }
+      std::swap(e.moments, wide);
+      e.quantized = false;
+      try {
+        enlist(e, found->second);
+      } catch (...) {
+        e.quantized = true;
+        std::swap(e.moments, wide);
+        throw;
+      }
+      engine_->quantized->retire(place);
+    } catch (...) {
+      options_.keep_fp32.pop_back();
+      throw;
+    }
   }
 
   /// One step of every registered tensor; `gradients` runs parallel to them. An empty gradient
@@ -181,16 +195,21 @@ class optimizer {
   requires(tensor<std::ranges::range_reference_t<Gradients>>) void step(Gradients&& gradients,
                                                                         gate g = {}) {
     require_hyperparameters("optimizer::step");
-    work w;
+    news_.clear();
     std::size_t i = 0;
     for (auto&& gradient : gradients) {
-      if (i < entries_.size()) plan(w, "optimizer::step", i, ref(gradient));
+      if (i < entries_.size()) look_at("optimizer::step", i, ref(gradient));
       ++i;
     }
     if (i != entries_.size())
       throw argument_error("memfit::optimizer::step: " + std::to_string(i) + " gradients for " +
                            std::to_string(entries_.size()) + " tensors");
-    run(w, g);
+    take_news();
+    auto const call = call_with(g);
+    detail::naming("optimizer::step", first_name(), elements(), [&] {
+      engine_->quantized->step(0, places_[1], call);
+      engine_->exact->step(0, places_[0], call);
+    });
   }
 
   /// One step of one tensor: for sub-groups, and for gradients released as soon as they exist.
@@ -198,19 +217,36 @@ class optimizer {
   void step_one(std::size_t index, G&& gradient, gate g = {}) {
     require_hyperparameters("optimizer::step_one");
     require_index("optimizer::step_one", index);
-    work w;
-    plan(w, "optimizer::step_one", index, ref(gradient));
-    run(w, g);
+    news_.clear();
+    look_at("optimizer::step_one", index, ref(gradient));
+    take_news();
+    auto const& e = entries_[index];
+    detail::naming("optimizer::step_one", e.name, e.count,
+                   [&] { list_of(e).step(e.place, 1, call_with(g)); });
   }
 
   /// The hyper-parameters, to be changed between steps; step checks them.
   Rule& rule() { return rule_; }
   Rule const& rule() const { return rule_; }
 
+  /// From now on every step reads its hyper-parameters where `place` points, in the executor's
+  /// memory, when it comes to run there; null: takes those of rule() when it is called. For
+  /// schedules that a device computes, and for steps captured in a graph. What stands there is not
+  /// checked: with values that are not finite, every element is left as it was and counted.
+  void rule_from(Rule const* place) { rule_at_ = place; }
+
   std::size_t size() const { return entries_.size(); }
 
-  /// Steps that the tensor has taken.
-  std::int64_t steps(std::size_t index) const {
+  /// Steps that the tensor has taken. Waits for the executor.
+  std::int64_t steps_sync(std::size_t index) const {
+    require_index("optimizer::steps_sync", index);
+    std::int64_t count = 0;
+    engine_->copy_to_host(&count, entries_[index].steps, sizeof count);
+    return count;
+  }
+
+  /// Where the tensor's step counter lies, in the executor's memory.
+  std::int64_t const* steps(std::size_t index) const {
     require_index("optimizer::steps", index);
     return entries_[index].steps;
   }
@@ -224,20 +260,49 @@ class optimizer {
   }
 
   /// The values of one moment, decoded on the host. Waits for the executor.
-  std::vector<float> moment(std::size_t index, int slot) const {
-    require_index("optimizer::moment", index);
+  std::vector<float> moment_sync(std::size_t index, int slot) const {
+    require_index("optimizer::moment_sync", index);
     if (slot < 0 || slot >= slots)
-      detail::refuse("optimizer::moment", entries_[index].name,
+      detail::refuse("optimizer::moment_sync", entries_[index].name,
                      "slot " + std::to_string(slot) + " of " + std::to_string(slots));
     return decode_slot(entries_[index], slot, all_slots());
+  }
+
+  /// This optimizer on another executor: `parameters` are the same tensors there, in order, with
+  /// the values that they have here. States, step counters and what the parameter columns keep go
+  /// along bit for bit. Throws argument_error where counts or names differ. Waits for both
+  /// executors.
+  template <executor E, std::ranges::range Tensors>
+  requires(tensor<std::ranges::range_reference_t<Tensors>>) optimizer
+      to(E exec, Tensors&& parameters)
+  const {
+    optimizer out(std::move(exec), rule_, parameters, options_);
+    if (out.size() != size())
+      throw argument_error("memfit::optimizer::to: " + std::to_string(out.size()) +
+                           " tensors for " + std::to_string(size()));
+    for (std::size_t i = 0; i < size(); ++i) {
+      auto const& from = entries_[i];
+      auto const& to = out.entries_[i];
+      if (from.name != to.name || from.count != to.count)
+        detail::refuse("optimizer::to", to.name,
+                       std::to_string(to.count) + " elements for " + detail::called(from.name) +
+                           " of " + std::to_string(from.count));
+      for (std::size_t slot = 0; slot < slot_index(slots); ++slot) {
+        carry(from.moments[slot].codes, out, to.moments[slot].codes);
+        carry(from.moments[slot].scales, out, to.moments[slot].scales);
+      }
+      carry(from.kept, out, to.kept);
+      carry(from.steps, out, to.steps, sizeof *to.steps);
+    }
+    carry(nonfinite_, out, out.nonfinite_);
+    return out;
   }
 
   description describe() const {
     description d;
     for (auto const& e : entries_) {
       tensor_description t{
-          e.name,         e.count, e.quantized, e.count * bytes_of(kind_of<element>),
-          e.kept.bytes(), 0,       e.steps};
+          e.name, e.count, e.quantized, e.count * bytes_of(kind_of<element>), e.kept.bytes(), 0};
       for (auto const& m : e.moments) t.state_bytes += m.codes.bytes() + m.scales.bytes();
       d.parameter_bytes += t.parameter_bytes;
       d.kept_bytes += t.kept_bytes;
@@ -257,6 +322,14 @@ class optimizer {
   };
   using moments_array = std::array<moment_buffers, slot_index(slots)>;
 
+  struct gradient_place {
+    void const* data = nullptr;
+    scalar_kind kind = scalar_kind::fp32;
+    std::int64_t count = -1;
+    std::int64_t generation = 0;  // of the registered parameters that it does not overlap
+    bool operator==(gradient_place const&) const = default;
+  };
+
   struct entry {
     std::string name;
     std::int64_t count = 0;
@@ -264,23 +337,67 @@ class optimizer {
     buffer kept;
     moments_array moments;
     bool quantized = false;
-    std::int64_t steps = 0;
+    std::int64_t* steps = nullptr;
+    std::int64_t place = 0;  // in the list of quantized or exact tensors
+    gradient_place seen;     // the gradient that the list knows
   };
 
-  /// A step that has been checked but not run.
-  struct work {
-    std::vector<step_item<Rule>> quantized, exact;
-    std::vector<std::size_t> stepped;
+  /// A gradient that has been checked but not passed on.
+  struct news {
+    std::size_t index;
+    gradient_place gradient;
   };
+
+  void enlist(entry& e, std::size_t index) {
+    step_item<Rule> item{};
+    item.visible = e.visible;
+    item.kept = e.kept.data();
+    item.count = e.count;
+    for (int slot = 0; slot < slots; ++slot)
+      item.moments[slot] = {e.moments[slot_index(slot)].codes.data(),
+                            static_cast<float*>(e.moments[slot_index(slot)].scales.data())};
+    item.steps = e.steps;
+    item.id = static_cast<std::int64_t>(index);
+    entries_.reserve(entries_.size() + 1);
+    list_of(e).add(item);
+    e.place = places_[e.quantized ? 1 : 0]++;
+    e.seen = {};
+  }
+  step_list<Rule>& list_of(entry const& e) const {
+    return e.quantized ? *engine_->quantized : *engine_->exact;
+  }
+
+  /// The next of a row of zeroed counters in the executor's memory.
+  std::int64_t* fresh_counter() {
+    constexpr std::size_t row = 512;
+    if (entries_.size() / row >= counters_.size()) {
+      counters_.push_back(engine_->allocate(row * sizeof(std::int64_t)));
+      engine_->fill(counters_.back().data(), 0, counters_.back().bytes());
+    }
+    return static_cast<std::int64_t*>(counters_[entries_.size() / row].data()) +
+           entries_.size() % row;
+  }
+
+  void carry(void const* from, optimizer const& other, void* to, std::int64_t bytes) const {
+    std::vector<unsigned char> bounce(static_cast<std::size_t>(bytes));
+    engine_->copy_to_host(bounce.data(), from, bytes);
+    other.engine_->copy_from_host(to, bounce.data(), bytes);
+  }
+  void carry(buffer const& from, optimizer const& other, buffer const& to) const {
+    carry(from.data(), other, to.data(), to.bytes());
+  }
 
   void require_hyperparameters(char const* call) const {
     char const* const bad = invalid_hyperparameter(rule_);
     if (bad == nullptr) return;
-    std::int64_t elements = 0;
-    for (auto const& e : entries_) elements += e.count;
     throw hyperparameter_error(
         "memfit::" + std::string(call) + ": " + bad + " is out of range or not finite (" +
-        std::to_string(entries_.size()) + " tensors, " + std::to_string(elements) + " elements)");
+        std::to_string(entries_.size()) + " tensors, " + std::to_string(elements()) + " elements)");
+  }
+  std::int64_t elements() const {
+    std::int64_t sum = 0;
+    for (auto const& e : entries_) sum += e.count;
+    return sum;
   }
   void require_index(char const* call, std::size_t index) const {
     if (index >= entries_.size())
@@ -346,35 +463,30 @@ class optimizer {
     }
   }
 
+  /// Checks a gradient unless it lies where the tensor's last one did.
   template <class E>
-  void plan(work& w, char const* call, std::size_t index, tensor_ref<E> const& gradient) const {
+  void look_at(char const* call, std::size_t index, tensor_ref<E> const& gradient) {
     static_assert(scalar_element<E>, "memfit::optimizer: gradients are fp32, bf16 or fp16");
     auto const& e = entries_[index];
-    if (gradient.data == nullptr && gradient.count == 0 && e.count != 0) return;
-    detail::require_data(call, "the gradient", e.name, gradient);
-    detail::require_count(call, "the gradient", e.name, gradient, e.count);
-    require_unused(call, e.name, "the gradient", detail::extent_of(gradient), gradient.count);
-    auto& items = e.quantized ? w.quantized : w.exact;
-    step_item<Rule> item{};
-    item.visible = e.visible;
-    item.kept = e.kept.data();
-    item.gradient = gradient.data;
-    item.gradient_kind = kind_of<E>;
-    item.count = e.count;
-    for (int slot = 0; slot < slots; ++slot)
-      item.moments[slot] = {e.moments[slot_index(slot)].codes.data(),
-                            static_cast<float*>(e.moments[slot_index(slot)].scales.data())};
-    item.constants = rule_.at(e.steps + 1);
-    item.key = make_noise_key(options_.seed, e.steps + 1, static_cast<std::int64_t>(index));
-    items.push_back(item);
-    w.stepped.push_back(index);
+    gradient_place const place{gradient.data, kind_of<E>, gradient.count, generation_};
+    if (place == e.seen) return;
+    if (gradient.data != nullptr || gradient.count != 0 || e.count == 0) {
+      detail::require_data(call, "the gradient", e.name, gradient);
+      detail::require_count(call, "the gradient", e.name, gradient, e.count);
+      require_unused(call, e.name, "the gradient", detail::extent_of(gradient), gradient.count);
+    }
+    news_.push_back({index, place});
   }
-
-  void run(work const& w, gate g) {
-    bool const happened =
-        engine_->step(w.quantized.data(), std::ssize(w.quantized), w.exact.data(),
-                      std::ssize(w.exact), g, static_cast<std::uint64_t*>(nonfinite_.data()));
-    for (auto i : w.stepped) entries_[i].steps += happened ? 1 : 0;
+  std::string_view first_name() const { return entries_.empty() ? "" : entries_.front().name; }
+  void take_news() {
+    for (auto const& n : news_) {
+      auto& e = entries_[n.index];
+      list_of(e).set_gradient(e.place, n.gradient.data, n.gradient.kind);
+      e.seen = n.gradient;
+    }
+  }
+  step_call<Rule> call_with(gate g) const {
+    return {rule_, rule_at_, options_.seed, g, static_cast<std::uint64_t*>(nonfinite_.data())};
   }
 
   template <int... I>
@@ -399,10 +511,15 @@ class optimizer {
   }
 
   Rule rule_;
+  Rule const* rule_at_ = nullptr;
   optimizer_options options_;
-  std::unique_ptr<detail::engine<Rule, Format, column>> engine_;
+  std::unique_ptr<detail::engine<Rule>> engine_;
   buffer nonfinite_;
+  std::vector<buffer> counters_;
   std::vector<entry> entries_;
+  std::int64_t places_[2] = {};  // tensors enlisted as exact and as quantized
+  std::int64_t generation_ = 0;
+  std::vector<news> news_;
   std::map<std::string, std::size_t> index_;
   // begin -> end and index of registered parameters
   std::map<std::uintptr_t, std::pair<std::uintptr_t, std::size_t>> extents_;

@@ -112,7 +112,7 @@ void step(E const& exec, Rule const& r, std::int64_t step_number, P&& parameter,
   for (auto const& m : moments) item.moments[slot++] = m;
   item.constants = r.at(step_number);
   item.key = make_noise_key(seed, step_number, id);
-  exec.template step<Rule, Format, column>(&item, 1, g, nullptr);
+  exec.template step<Rule, Format, column>(item, g);
 }
 
 }  // namespace memfit

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "memfit/exec/host.hpp"
 #include "memfit/optimizer.hpp"
 
 namespace {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "memfit/exec/host.hpp"
 #include "memfit/optimizer.hpp"
 #include "support/guarded.hpp"
 #include "support/inputs.hpp"
@@ -70,8 +71,8 @@ void overrides_q(when moment) {
   }
   EXPECT_EQ(test::bytes_of(q), test::bytes_of(plain));
   EXPECT_NE(test::bytes_of(p), test::bytes_of(plain));
-  EXPECT_EQ(opt.moment(1, 0), reference.moment(0, 0));
-  EXPECT_EQ(opt.moment(1, 1), reference.moment(0, 1));
+  EXPECT_EQ(opt.moment_sync(1, 0), reference.moment_sync(0, 0));
+  EXPECT_EQ(opt.moment_sync(1, 1), reference.moment_sync(0, 1));
 }
 
 TEST(LB_07, an_override_in_the_options) {

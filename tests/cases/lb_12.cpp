@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "memfit/exec/host.hpp"
 #include "memfit/optimizer.hpp"
 
 namespace {

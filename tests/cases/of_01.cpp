@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "memfit/exec/host.hpp"
 #include "memfit/optimizer.hpp"
 #include "support/guarded.hpp"
 #include "support/hosts.hpp"
@@ -32,7 +33,7 @@ void moves_every_element(std::int64_t n, test::host_case const& host) {
   memfit::optimizer<memfit::adam, Format> opt(host.exec, {.lr = 0.1}, std::vector{w.ref("w")},
                                               {.min_quantized = 1});
   opt.step_one(0, g.ref());
-  auto const m = opt.moment(0, 0), v = opt.moment(0, 1);
+  auto const m = opt.moment_sync(0, 0), v = opt.moment_sync(0, 1);
   ASSERT_TRUE(w.intact() && g.intact()) << host.name << " n = " << n;
   ASSERT_EQ(static_cast<std::int64_t>(m.size()), n);
   for (std::int64_t i = 0; i < n; ++i) {

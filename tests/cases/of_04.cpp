@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "memfit/exec/host.hpp"
 #include "memfit/optimizer.hpp"
 #include "support/guarded.hpp"
 #include "support/inputs.hpp"
@@ -81,8 +82,8 @@ TEST(OF_04, c_each_tensor_counts_its_own_steps) {
     }
     for (float x : p) EXPECT_NEAR(x, -0.004, 0.004e-5);
     for (float x : q) EXPECT_NEAR(x, -0.002, 0.002e-5);
-    EXPECT_EQ(opt.steps(0), 4);
-    EXPECT_EQ(opt.steps(1), 2);
+    EXPECT_EQ(opt.steps_sync(0), 4);
+    EXPECT_EQ(opt.steps_sync(1), 2);
   }
 }
 

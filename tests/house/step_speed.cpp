@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "memfit/exec/host.hpp"
 #include "memfit/optimizer.hpp"
 
 int main() {

@@ -60,7 +60,7 @@ void add_trained(digest& all, Rule rule) {
   }
   for (auto const& p : params) all.add(p);
   for (int slot = 0; slot < static_cast<int>(Rule::slots.size()); ++slot)
-    all.add(opt.moment(0, slot));
+    all.add(opt.moment_sync(0, slot));
 }
 
 }  // namespace

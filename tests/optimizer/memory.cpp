@@ -36,7 +36,7 @@ void holds(std::int64_t per_code, std::int64_t block, std::int64_t kept_per_elem
     EXPECT_EQ(report.tensors[i].count, n);
     EXPECT_EQ(report.tensors[i].name, std::string("t").append(std::to_string(i)));
     EXPECT_EQ(report.tensors[i].parameter_bytes, n * std::int64_t{sizeof(typename model::element)});
-    EXPECT_EQ(report.tensors[i].steps, 0);
+    EXPECT_EQ(m.optimizer().steps_sync(i), 0);
     EXPECT_EQ(report.tensors[i].kept_bytes, kept_per_element * n);
     EXPECT_EQ(report.tensors[i].quantized, n > 0);
     parameters += report.tensors[i].parameter_bytes;
@@ -85,14 +85,14 @@ TEST(memory, moments_kept_in_fp32_later_on_keep_their_values) {
   auto const start = test::make_input(test::kind::normal, 1000, 1);
   test::model<memfit::adamw, float8> m(memfit::host{1}, {}, {start});
   m.optimizer().step(test::vectors{test::make_input(test::kind::normal, 1000, 2)});
-  auto const first = m.optimizer().moment(0, 0), second = m.optimizer().moment(0, 1);
+  auto const first = m.optimizer().moment_sync(0, 0), second = m.optimizer().moment_sync(0, 1);
   m.optimizer().keep_fp32("t0");
-  EXPECT_EQ(m.optimizer().moment(0, 0), first);
-  EXPECT_EQ(m.optimizer().moment(0, 1), second);
+  EXPECT_EQ(m.optimizer().moment_sync(0, 0), first);
+  EXPECT_EQ(m.optimizer().moment_sync(0, 1), second);
   EXPECT_EQ(m.optimizer().describe().state_bytes, 2 * 4 * 1000);
-  EXPECT_EQ(m.optimizer().steps(0), 1);
+  EXPECT_EQ(m.optimizer().steps_sync(0), 1);
   m.optimizer().step(test::vectors{test::make_input(test::kind::normal, 1000, 3)});
-  EXPECT_EQ(m.optimizer().steps(0), 2);
+  EXPECT_EQ(m.optimizer().steps_sync(0), 2);
 }
 
 TEST(memory, is_told_in_a_table_that_names_every_tensor) {

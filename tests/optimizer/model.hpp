@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "memfit/exec/host.hpp"
 #include "memfit/optimizer.hpp"
 #include "support/guarded.hpp"
 
@@ -56,10 +57,10 @@ class model {
     for (std::size_t i = 0; i < size(); ++i) {
       append_bytes(all, tensor(i).data(), tensor(i).count());
       for (int s = 0; s < slots; ++s) {
-        auto const values = optimizer_.moment(i, s);
+        auto const values = optimizer_.moment_sync(i, s);
         append_bytes(all, values.data(), std::ssize(values));
       }
-      auto const steps = optimizer_.steps(i);
+      auto const steps = optimizer_.steps_sync(i);
       append_bytes(all, &steps, 1);
     }
     auto const nonfinite = optimizer_.nonfinite_sync();

@@ -59,7 +59,7 @@ void leaves_alone(std::vector<float> const& bad_values) {
       clean.optimizer().step(gradients(2));
       auto const before = hit.tensor(0).snapshot();
       test::vectors moments;
-      for (int s = 0; s < model::slots; ++s) moments.push_back(hit.optimizer().moment(0, s));
+      for (int s = 0; s < model::slots; ++s) moments.push_back(hit.optimizer().moment_sync(0, s));
 
       auto poisoned = gradients(3);
       for (auto i : positions) poisoned[0][static_cast<std::size_t>(i)] = bad;
@@ -77,7 +77,8 @@ void leaves_alone(std::vector<float> const& bad_values) {
           ASSERT_EQ(after[b], want[b]) << "element " << i;
       }
       for (int s = 0; s < model::slots; ++s) {
-        auto const now = hit.optimizer().moment(0, s), other = clean.optimizer().moment(0, s);
+        auto const now = hit.optimizer().moment_sync(0, s),
+                   other = clean.optimizer().moment_sync(0, s);
         float largest = 0;
         for (float x : now) largest = std::max(largest, std::fabs(x));
         for (std::size_t i = 0; i < now.size(); ++i) {
@@ -92,7 +93,7 @@ void leaves_alone(std::vector<float> const& bad_values) {
       }
       EXPECT_EQ(hit.optimizer().nonfinite_sync(), std::size(positions));
       EXPECT_EQ(clean.optimizer().nonfinite_sync(), 0u);
-      EXPECT_EQ(hit.optimizer().steps(0), 2);
+      EXPECT_EQ(hit.optimizer().steps_sync(0), 2);
       EXPECT_TRUE(hit.intact());
     }
   }
@@ -146,7 +147,7 @@ TEST(nonfinite, whole_tensors_of_nan_leave_everything_and_count_it_all) {
     m.optimizer().step(test::vectors{std::vector<float>(70'001, nan)});
     EXPECT_EQ(m.parameter(0), std::vector<float>(70'001, 1.0f)) << host.name;
     EXPECT_EQ(m.optimizer().nonfinite_sync(), 70'001u) << host.name;
-    EXPECT_EQ(m.optimizer().moment(0, 1), std::vector<float>(70'001, 0.0f)) << host.name;
+    EXPECT_EQ(m.optimizer().moment_sync(0, 1), std::vector<float>(70'001, 0.0f)) << host.name;
   }
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "memfit/exec/host.hpp"
 #include "memfit/optimizer.hpp"
 #include "optimizer/model.hpp"
 #include "support/guarded.hpp"
@@ -82,7 +83,7 @@ TEST_F(construction, a_refused_tensor_leaves_the_others_usable) {
   EXPECT_EQ(opt.describe().tensors.size(), 1u);
   EXPECT_EQ(opt.add(b.ref("b")), 1u);
   opt.step(test::vectors{std::vector<float>(10, 1.0f), std::vector<float>(20, 1.0f)});
-  EXPECT_EQ(opt.steps(1), 1);
+  EXPECT_EQ(opt.steps_sync(1), 1);
 }
 
 class stepping : public testing::Test {
@@ -131,7 +132,7 @@ TEST_F(stepping, a_gradient_that_overlaps_a_parameter) {
 
 TEST_F(stepping, gradients_may_share_memory_with_each_other) {
   m.optimizer().step(refs{ref(g0), {g0.data(), 5}});
-  EXPECT_EQ(m.optimizer().steps(1), 2);
+  EXPECT_EQ(m.optimizer().steps_sync(1), 2);
 }
 
 TEST_F(stepping, one_tensor) {
@@ -152,8 +153,8 @@ TEST_F(stepping, one_tensor) {
 
 TEST_F(stepping, moments_that_do_not_exist) {
   for (auto [index, slot] : {std::pair<std::size_t, int>{2, 0}, {0, 2}, {0, -1}})
-    test::expect_refusal([&] { m.optimizer().moment(index, slot); }, {"memfit::optimizer"});
-  test::expect_refusal([&] { m.optimizer().steps(2); }, {"memfit::optimizer", "2"});
+    test::expect_refusal([&] { m.optimizer().moment_sync(index, slot); }, {"memfit::optimizer"});
+  test::expect_refusal([&] { m.optimizer().steps_sync(2); }, {"memfit::optimizer", "2"});
 }
 
 /// Every way for one double field to be wrong, at construction and between steps.

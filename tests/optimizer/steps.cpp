@@ -28,13 +28,12 @@ TEST(step, an_absent_gradient_leaves_its_tensor_and_counter) {
   adamw8 m(memfit::host{1}, rule, {input(300, 1), input(300, 2)});
   auto const g = input(300, 3);
   m.optimizer().step(refs{view(g), view(g)});
-  auto const parameter = m.parameter(1), first = m.optimizer().moment(1, 0);
+  auto const parameter = m.parameter(1), first = m.optimizer().moment_sync(1, 0);
   m.optimizer().step(refs{view(g), {}});
   EXPECT_EQ(m.parameter(1), parameter);
-  EXPECT_EQ(m.optimizer().moment(1, 0), first);
-  EXPECT_EQ(m.optimizer().steps(0), 2);
-  EXPECT_EQ(m.optimizer().steps(1), 1);
-  EXPECT_EQ(m.optimizer().describe().tensors[1].steps, 1);
+  EXPECT_EQ(m.optimizer().moment_sync(1, 0), first);
+  EXPECT_EQ(m.optimizer().steps_sync(0), 2);
+  EXPECT_EQ(m.optimizer().steps_sync(1), 1);
 }
 
 TEST(step, tensor_by_tensor_equals_all_at_once) {
@@ -97,8 +96,8 @@ TEST(step, fp32_states_stay_on_the_reference_over_many_steps) {
     m.optimizer().step(test::vectors{g});
     for (std::size_t i = 0; i < count; ++i) reference::of(rule)(exact[i], double{g[i]}, step);
   }
-  auto const p = m.parameter(0), first = m.optimizer().moment(0, 0),
-             second = m.optimizer().moment(0, 1);
+  auto const p = m.parameter(0), first = m.optimizer().moment_sync(0, 0),
+             second = m.optimizer().moment_sync(0, 1);
   for (std::size_t i = 0; i < count; ++i) {
     EXPECT_NEAR(p[i], exact[i].p, 2e-5);
     EXPECT_NEAR(first[i], exact[i].s[0], 1e-6);

@@ -210,7 +210,7 @@ void follows_the_reference(Rule const& rule, kind k) {
     vectors before, moments_before[2];
     for (std::size_t i = 0; i < m.size(); ++i) {
       before.push_back(m.parameter(i));
-      for (int s = 0; s < slots; ++s) moments_before[s].push_back(m.optimizer().moment(i, s));
+      for (int s = 0; s < slots; ++s) moments_before[s].push_back(m.optimizer().moment_sync(i, s));
     }
     m.optimizer().step(gradients, {.multiplier = &multiplier});
     ASSERT_TRUE(m.intact());
@@ -233,7 +233,7 @@ void follows_the_reference(Rule const& rule, kind k) {
       }
       for (int s = 0; s < slots; ++s) {
         SCOPED_TRACE("slot " + std::to_string(s));
-        auto const got = m.optimizer().moment(i, s);
+        auto const got = m.optimizer().moment_sync(i, s);
         ASSERT_NO_FATAL_FAILURE(
             check_moments<Format>(got, want[s], Rule::slots[static_cast<std::size_t>(s)].range));
       }
@@ -310,7 +310,7 @@ void hidden_row(Rule const& rule) {
       plain.optimizer().step(gradients);
       for (std::size_t i = 0; i < plain.size(); ++i) {
         for (int s = 0; s < model<Rule, Format>::slots; ++s)
-          ASSERT_EQ(hidden.optimizer().moment(i, s), plain.optimizer().moment(i, s));
+          ASSERT_EQ(hidden.optimizer().moment_sync(i, s), plain.optimizer().moment_sync(i, s));
         for (std::int64_t j = 0; j < plain.tensor(i).count(); ++j)
           ASSERT_EQ(hidden.tensor(i)[j].bits, seen<Column>(plain.tensor(i)[j]))
               << name_of(k) << " step " << step << " tensor " << i << " element " << j;

@@ -78,7 +78,7 @@ inline constexpr int byte_codes = 256;
 inline constexpr int default_block = 256;
 
 /// Number of blocks that n elements fill, the last one perhaps in part.
-constexpr std::int64_t block_count(std::int64_t n, std::int64_t block) {
+MEMFIT_HD constexpr std::int64_t block_count(std::int64_t n, std::int64_t block) {
   return n / block + (n % block != 0 ? 1 : 0);
 }
 

@@ -21,6 +21,22 @@ inline std::string called(std::string_view name) {
   throw argument_error("memfit::" + std::string(call) + ": " + called(name) + ": " + why);
 }
 
+/// Calls work; what a device or its memory refuses is said again with the call and the tensor.
+template <class Work>
+void naming(std::string_view call, std::string_view name, std::int64_t count, Work const& work) {
+  auto const where = [&](error const& e) {
+    return "memfit::" + std::string(call) + ": " + called(name) + " of " + std::to_string(count) +
+           " elements: " + e.what();
+  };
+  try {
+    work();
+  } catch (memory_error const& e) {
+    throw memory_error(where(e));
+  } catch (device_error const& e) {
+    throw device_error(where(e));
+  }
+}
+
 /// A count below zero, or elements without data.
 template <class E>
 void require_data(std::string_view call, std::string_view what, std::string_view name,

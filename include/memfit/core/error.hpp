@@ -31,4 +31,10 @@ class memory_error : public error {
   using error::error;
 };
 
+/// A device refused a call; the message has the call and the name of the error.
+class device_error : public error {
+ public:
+  using error::error;
+};
+
 }  // namespace memfit

@@ -56,7 +56,7 @@ concept scalar_element = requires {
 template <scalar_element E>
 inline constexpr scalar_kind kind_of = detail::kind_of<std::remove_const_t<E>>::value;
 
-constexpr std::int64_t bytes_of(scalar_kind kind) {
+MEMFIT_HD constexpr std::int64_t bytes_of(scalar_kind kind) {
   return kind == scalar_kind::fp32 ? 4 : 2;
 }
 
@@ -67,28 +67,69 @@ struct moment_ref {
 };
 
 /// One tensor's share of a step: `count` elements of every column, and this step's constants.
+/// All memory is the executor's.
 template <class Rule>
 struct step_item {
-  void* visible = nullptr;  ///< the parameter as the model reads it
-  void* kept = nullptr;     ///< what the parameter column keeps beside it, or null
-  void const* gradient = nullptr;
+  void* visible = nullptr;         ///< the parameter as the model reads it
+  void* kept = nullptr;            ///< what the parameter column keeps beside it, or null
+  void const* gradient = nullptr;  ///< null: the tensor takes no part
   scalar_kind gradient_kind = scalar_kind::fp32;
   std::int64_t count = 0;
   moment_ref moments[slot_count<Rule> > 0 ? slot_count<Rule> : 1] = {};
-  constants_of<Rule> constants;
-  noise_key key = {};
+  std::int64_t* steps = nullptr;  ///< the tensor's own step counter; null: it has none
+  std::int64_t id = 0;            ///< keys the noise, with the seed and the step
+  constants_of<Rule> constants;   ///< given where there is no counter, else set by begin
+  noise_key key = {};             ///< likewise
+
+  /// Elements that the step changes.
+  MEMFIT_HD std::int64_t active() const { return gradient != nullptr ? count : 0; }
+
+  /// Counts the step and computes what depends on its number.
+  MEMFIT_HD void begin(Rule const& rule, std::uint64_t seed) {
+    if (steps == nullptr || (gradient == nullptr && count != 0)) return;
+    auto const step = ++*steps;
+    constants = rule.at(step);
+    key = make_noise_key(seed, step, id);
+  }
+};
+
+/// What a step over many tensors needs besides them.
+template <class Rule>
+struct step_call {
+  Rule rule;
+  Rule const* rule_at = nullptr;  ///< where not null, the executor reads the rule here instead
+  std::uint64_t seed = 0;
+  gate gate_at = {};
+  std::uint64_t* nonfinite = nullptr;  ///< grows by the elements left alone
 };
 
 /// The codec that Format gives to slot I of Rule.
 template <class Rule, class Format, int I>
 using slot_codec = codec_for<Format, Rule::slots[I].range>;
 
-/// An executor: memory of its own kind, copies between it and the host, and a driver in member
-/// templates: `step<Rule, Format, Column>(items, count, gate, nonfinite)`, `quantize<Codec, R,
-/// Block>` and `dequantize<Codec, R, Block>`.
+/// Tensors of one rule, state format and parameter column that are stepped together, in the order
+/// in which they were added. What throws has changed nothing.
+template <class Rule>
+class step_list {
+ public:
+  virtual ~step_list() = default;
+  virtual void add(step_item<Rule> const& item) = 0;
+  /// The tensor takes no part from now on.
+  virtual void retire(std::int64_t index) = 0;
+  virtual void set_gradient(std::int64_t index, void const* data, scalar_kind kind) = 0;
+  /// Steps tensors first … first + count - 1, each by its own counter; waits for nothing. Where the
+  /// gate says skip nothing changes, counters included.
+  virtual void step(std::int64_t first, std::int64_t count, step_call<Rule> const& call) = 0;
+};
+
+/// An executor: memory of its own kind, copies within it and from and to the host, and a driver in
+/// member templates: `step<Rule, Format, Column>(item, gate)`, which takes the constants from the
+/// item; `steps<Rule, Format, Column>()`, which makes a step_list; `quantize<Codec, R, Block>` and
+/// `dequantize<Codec, R, Block>`; and `norm`. All are ordered; copy_to_host waits.
 template <class E>
 concept executor = std::copy_constructible<E> && requires(E const& e, void* p, void const* q) {
   { e.allocate(std::int64_t{1}) } -> std::same_as<buffer>;
+  e.copy(p, q, std::int64_t{1});
   e.copy_from_host(p, q, std::int64_t{1});
   e.copy_to_host(p, q, std::int64_t{1});
   e.fill(p, static_cast<unsigned char>(0), std::int64_t{1});

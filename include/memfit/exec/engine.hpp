@@ -10,9 +10,8 @@
 
 namespace memfit::detail {
 
-/// Memory and steps of one executor for one rule, format and parameter column; tensors that are not
-/// quantized keep fp32 moments.
-template <class Rule, class Format, class Column>
+/// Memory and steps of one executor; tensors that are not quantized keep fp32 moments.
+template <class Rule>
 class engine {
  public:
   virtual ~engine() = default;
@@ -20,16 +19,17 @@ class engine {
   virtual void copy_from_host(void* to, void const* from, std::int64_t bytes) const = 0;
   virtual void copy_to_host(void* to, void const* from, std::int64_t bytes) const = 0;
   virtual void fill(void* to, unsigned char value, std::int64_t bytes) const = 0;
-  /// False where the gate made the step a no-op.
-  virtual bool step(step_item<Rule> const* quantized, std::int64_t quantized_count,
-                    step_item<Rule> const* exact, std::int64_t exact_count, gate g,
-                    std::uint64_t* nonfinite) const = 0;
+
+  std::unique_ptr<step_list<Rule>> quantized, exact;
 };
 
 template <class E, class Rule, class Format, class Column>
-class engine_on final : public engine<Rule, Format, Column> {
+class engine_on final : public engine<Rule> {
  public:
-  explicit engine_on(E exec) : exec_(std::move(exec)) {}
+  explicit engine_on(E exec) : exec_(std::move(exec)) {
+    this->quantized = exec_.template steps<Rule, Format, Column>();
+    this->exact = exec_.template steps<Rule, fp32, Column>();
+  }
   buffer allocate(std::int64_t bytes) const override { return exec_.allocate(bytes); }
   void copy_from_host(void* to, void const* from, std::int64_t bytes) const override {
     exec_.copy_from_host(to, from, bytes);
@@ -39,12 +39,6 @@ class engine_on final : public engine<Rule, Format, Column> {
   }
   void fill(void* to, unsigned char value, std::int64_t bytes) const override {
     exec_.fill(to, value, bytes);
-  }
-  bool step(step_item<Rule> const* quantized, std::int64_t quantized_count,
-            step_item<Rule> const* exact, std::int64_t exact_count, gate g,
-            std::uint64_t* nonfinite) const override {
-    return exec_.template step<Rule, Format, Column>(quantized, quantized_count, g, nonfinite) &&
-           exec_.template step<Rule, fp32, Column>(exact, exact_count, g, nonfinite);
   }
 
  private:

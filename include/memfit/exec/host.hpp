@@ -8,8 +8,10 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "memfit/core/error.hpp"
@@ -60,12 +62,13 @@ class host {
               ::operator delete (data, std::align_val_t{alignment});
             }};
   }
-  void copy_from_host(void* to, void const* from, std::int64_t bytes) const {
+  void copy(void* to, void const* from, std::int64_t bytes) const {
     if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
-  void copy_to_host(void* to, void const* from, std::int64_t bytes) const {
-    copy_from_host(to, from, bytes);
+  void copy_from_host(void* to, void const* from, std::int64_t bytes) const {
+    copy(to, from, bytes);
   }
+  void copy_to_host(void* to, void const* from, std::int64_t bytes) const { copy(to, from, bytes); }
   void fill(void* to, unsigned char value, std::int64_t bytes) const {
     if (bytes > 0) std::memset(to, value, static_cast<std::size_t>(bytes));
   }
@@ -84,26 +87,17 @@ class host {
     detail::run_on(units_, body);
   }
 
-  /// One fused pass over all columns of the items. `nonfinite`, where not null, grows by the
-  /// elements left alone. Returns whether the gate let the step happen.
+  /// One fused pass over all columns of one tensor.
   template <class Rule, class Format, class Column>
-  bool step(step_item<Rule> const* items, std::int64_t count, gate g,
-            std::uint64_t* nonfinite) const {
-    if (g.skip != nullptr && *g.skip != 0) return false;
-    float const multiplier = g.multiplier != nullptr ? *g.multiplier : 1.0f;
-    constexpr auto size = detail::task_size<Format>;
-    std::vector<std::int64_t> first_task{0};
-    for (std::int64_t i = 0; i < count; ++i)
-      first_task.push_back(first_task.back() + block_count(items[i].count, size));
-    for_each_task(first_task.back(), [&](std::int64_t task) {
-      auto const next = std::upper_bound(first_task.begin(), first_task.end(), task);
-      auto const index = (next - first_task.begin()) - 1;
-      auto const first = (task - first_task[static_cast<std::size_t>(index)]) * size;
-      auto const& item = items[index];
-      run(detail::step_body<Rule, Format, Column>{
-          item, first, (std::min<std::int64_t>)(first + size, item.count), multiplier, nonfinite});
-    });
-    return true;
+  void step(step_item<Rule> const& item, gate g) const {
+    if (g.skip != nullptr && *g.skip != 0) return;
+    step_all<Rule, Format, Column>(&item, 1, g, nullptr);
+  }
+
+  /// An empty list of tensors to be stepped together.
+  template <class Rule, class Format, class Column>
+  std::unique_ptr<step_list<Rule>> steps() const {
+    return std::make_unique<list<Rule, Format, Column>>(*this);
   }
 
   /// Codes n elements; see quantize.hpp.
@@ -125,6 +119,27 @@ class host {
   }
 
  private:
+  template <class Rule, class Format, class Column>
+  class list;
+
+  template <class Rule, class Format, class Column>
+  void step_all(step_item<Rule> const* items, std::int64_t count, gate g,
+                std::uint64_t* nonfinite) const {
+    float const multiplier = g.multiplier != nullptr ? *g.multiplier : 1.0f;
+    constexpr auto size = detail::task_size<Format>;
+    std::vector<std::int64_t> first_task{0};
+    for (std::int64_t i = 0; i < count; ++i)
+      first_task.push_back(first_task.back() + block_count(items[i].active(), size));
+    for_each_task(first_task.back(), [&](std::int64_t task) {
+      auto const next = std::upper_bound(first_task.begin(), first_task.end(), task);
+      auto const index = (next - first_task.begin()) - 1;
+      auto const first = (task - first_task[static_cast<std::size_t>(index)]) * size;
+      auto const& item = items[index];
+      run(detail::step_body<Rule, Format, Column>{
+          item, first, (std::min<std::int64_t>)(first + size, item.count), multiplier, nonfinite});
+    });
+  }
+
   /// Calls work(first, last) for runs of blocks that make up 0 … blocks.
   template <class Work>
   void for_each_run(std::int64_t blocks, Work const& work) const {
@@ -138,6 +153,31 @@ class host {
   static constexpr std::size_t alignment = 64;
   isa units_ = isa::scalar;
   std::shared_ptr<detail::thread_pool> pool_;
+};
+
+template <class Rule, class Format, class Column>
+class host::list final : public step_list<Rule> {
+ public:
+  explicit list(host exec) : exec_(std::move(exec)) {}
+  void add(step_item<Rule> const& item) override { items_.push_back(item); }
+  void retire(std::int64_t index) override { items_[static_cast<std::size_t>(index)] = {}; }
+  void set_gradient(std::int64_t index, void const* data, scalar_kind kind) override {
+    items_[static_cast<std::size_t>(index)].gradient = data;
+    items_[static_cast<std::size_t>(index)].gradient_kind = kind;
+  }
+  void step(std::int64_t first, std::int64_t count, step_call<Rule> const& call) override {
+    auto const g = call.gate_at;
+    if (g.skip != nullptr && *g.skip != 0) return;
+    Rule const rule = call.rule_at != nullptr ? *call.rule_at : call.rule;
+    auto const items =
+        std::span(items_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+    for (auto& item : items) item.begin(rule, call.seed);
+    exec_.template step_all<Rule, Format, Column>(items.data(), count, g, call.nonfinite);
+  }
+
+ private:
+  host exec_;
+  std::vector<step_item<Rule>> items_;
 };
 
 static_assert(executor<host>);

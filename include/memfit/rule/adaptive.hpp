@@ -3,9 +3,9 @@
 #pragma once
 
 #include <array>
-#include <cmath>
 #include <cstdint>
 
+#include "memfit/core/scalar.hpp"
 #include "memfit/rule/concept.hpp"
 
 namespace memfit {
@@ -33,16 +33,15 @@ struct adaptive_constants {
 };
 
 template <class Rule>
-adaptive_constants adaptive_at(Rule const& r, std::int64_t step) {
-  auto const t = static_cast<double>(step);
-  double const correction1 = 1.0 - std::pow(r.beta1, t);
-  double const correction2 = 1.0 - std::pow(r.beta2, t);
+MEMFIT_HD adaptive_constants adaptive_at(Rule const& r, std::int64_t step) {
+  double const correction1 = 1.0 - power(r.beta1, step);
+  double const correction2 = 1.0 - power(r.beta2, step);
   return {static_cast<float>(r.beta1),
           static_cast<float>(1.0 - r.beta1),
           static_cast<float>(r.beta2),
           static_cast<float>(1.0 - r.beta2),
           static_cast<float>(r.lr / correction1),
-          static_cast<float>(1.0 / std::sqrt(correction2)),
+          static_cast<float>(1.0 / sqrt(correction2)),
           static_cast<float>(r.eps),
           correction1,
           correction2};
@@ -83,7 +82,7 @@ struct adam {
     }
   };
 
-  constants at(std::int64_t step) const {
+  MEMFIT_HD constants at(std::int64_t step) const {
     return {detail::adaptive_at(*this, step), static_cast<float>(weight_decay)};
   }
   char const* invalid() const { return detail::adaptive_invalid(*this); }
@@ -107,8 +106,8 @@ struct adamw {
     }
   };
 
-  constants at(std::int64_t step) const {
-    return {detail::adaptive_at(*this, step), static_cast<float>(1.0 - lr * weight_decay)};
+  MEMFIT_HD constants at(std::int64_t step) const {
+    return {detail::adaptive_at(*this, step), static_cast<float>(1.0 - product(lr, weight_decay))};
   }
   char const* invalid() const { return detail::adaptive_invalid(*this); }
 };

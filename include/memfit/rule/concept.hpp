@@ -41,12 +41,18 @@ constexpr bool takes_one_value_per_slot() {
     return updates<constants_of<Rule>, F, slot_count<Rule>>;
 }
 
+/// The same as a value, which a device function may ask for.
+template <class Rule, class F>
+inline constexpr bool fits_value = takes_one_value_per_slot<Rule, F>();
+
 }  // namespace detail
 
 /// A rule: an aggregate of hyper-parameters with `static constexpr slots` and `at(step)`, which
 /// returns the constants of a step counted from 1. These are called as `k(p, g, s)`, where `s` is a
 /// reference to an array of one value per slot; `k(p, g)` without slots. A product that feeds a sum
 /// is written as fma: left to the compiler, it may be rounded once or twice, and bits would differ.
+/// To step on a CUDA device, `at` and the call are MEMFIT_HD; power, product and sqrt of
+/// core/scalar.hpp give `at` the same bits there.
 template <class Rule>
 concept rule = requires(Rule const& r) {
   std::size(Rule::slots);

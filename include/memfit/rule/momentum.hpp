@@ -24,7 +24,7 @@ struct sgd {
     }
   };
 
-  constants at(std::int64_t) const {
+  MEMFIT_HD constants at(std::int64_t) const {
     return {static_cast<float>(lr), static_cast<float>(weight_decay)};
   }
   char const* invalid() const {
@@ -57,7 +57,7 @@ struct momentum {
     }
   };
 
-  constants at(std::int64_t step) const {
+  MEMFIT_HD constants at(std::int64_t step) const {
     double const fresh = step == 1 ? 1.0 : 1.0 - dampening;
     return {static_cast<float>(lr),
             static_cast<float>(momentum),

@@ -8,35 +8,11 @@
 #include <type_traits>
 #include <utility>
 
+#include "memfit/exec/apply.hpp"
 #include "memfit/exec/host/block.hpp"
 #include "memfit/exec/host/byte_table.hpp"
 
 namespace memfit::detail {
-
-/// Applies the step's constants to one value or bundle of lanes. A rule that takes plain floats
-/// only is applied to one lane after the other.
-template <class Rule, class F, int N>
-inline void apply_rule(constants_of<Rule> const& k, F& p, F const& g, F (&s)[N]) {
-  if constexpr (slot_count<Rule> == 0 && takes_one_value_per_slot<Rule, F>()) {
-    k(p, g);
-  } else if constexpr (takes_one_value_per_slot<Rule, F>()) {
-    k(p, g, s);
-  } else {
-    constexpr int width = ops<F>::width;
-    float ps[width], gs[width], ss[N][width];
-    ops<F>::store(ps, p);
-    ops<F>::store(gs, g);
-    for (int j = 0; j < N; ++j) ops<F>::store(ss[j], s[j]);
-    for (int i = 0; i < width; ++i) {
-      float lane[N];
-      for (int j = 0; j < N; ++j) lane[j] = ss[j][i];
-      apply_rule<Rule, float, N>(k, ps[i], gs[i], lane);
-      for (int j = 0; j < N; ++j) ss[j][i] = lane[j];
-    }
-    p = ops<F>::load(ps);
-    for (int j = 0; j < N; ++j) s[j] = ops<F>::load(ss[j]);
-  }
-}
 
 /// Elements of a tensor that are read, updated and written together: whole blocks of every moment.
 template <class Format>
@@ -91,7 +67,7 @@ class unit_step {
     if constexpr (keeps) c.kept = static_cast<typename Column::kept*>(item_.kept) + first;
     c.gradient = static_cast<char const*>(item_.gradient) + first * bytes_of(item_.gradient_kind);
     c.first = first;
-    c.count = static_cast<int>((std::min<std::int64_t>)(unit, item_.count - first));
+    c.count = static_cast<int>((std::min<std::int64_t>)(unit, item_.active() - first));
     set_moments(c, first, all_slots());
     return c;
   }

@@ -1,0 +1,91 @@
+// How a block is coded, on any device: scales, extreme values, and the rounding of moments.
+// Used by the drivers of all executors, so that they give the same bits.
+#pragma once
+
+#include <cstdint>
+
+#include "memfit/codec/column.hpp"
+
+namespace memfit::detail {
+
+inline constexpr std::uint32_t infinity_bits = 0x7f800000u;
+
+/// Notices whether any of many values reaches a magnitude, infinities and NaN included.
+template <class F, std::uint32_t Limit>
+class overflow_watch {
+ public:
+  MEMFIT_HD void see(F const& x) {
+    if constexpr (Limit == infinity_bits)
+      trace_ = fma(x, 0.0f, trace_);
+    else
+      most_ = larger(most_, bits(x) & 0x7fffffffu);
+  }
+  MEMFIT_HD mask_of<F> hit() const {
+    if constexpr (Limit == infinity_bits)
+      return !(trace_ == F(0.0f));
+    else
+      return most_ > uint_of<F>(Limit - 1u);
+  }
+  MEMFIT_HD bool seen() const { return any<F>(hit()); }
+
+ private:
+  F trace_ = F(0.0f);
+  uint_of<F> most_ = uint_of<F>(0u);
+};
+
+/// Whether 1 / scale and products with it stay far from both ends of the range of floats.
+MEMFIT_HD inline bool ordinary_scale(std::uint32_t scale_bits) {
+  return scale_bits == 0 || (scale_bits >= 0x0d800000u && scale_bits <= 0x71800000u);  // 2^±100
+}
+
+/// Brings a block's values to [-1, 1] by the correctly rounded inverse of its scale as it is
+/// stored. `Any` scales, subnormal ones included, take one multiplication by a power of two more.
+template <class F, bool Any>
+class normalizer {
+ public:
+  normalizer() = default;
+  MEMFIT_HD explicit normalizer(float scale) {
+    float const lift = !Any ? 1.0f : scale < 1.0f ? 0x1p64f : 0x1p-64f;
+    float const lifted = scale * lift;
+    lift_ = F(lift);
+    inverse_ = F(lifted > 0.0f ? 1.0f / lifted : 0.0f);
+  }
+  MEMFIT_HD F operator()(F const& x) const {
+    if constexpr (Any) return (x * lift_) * inverse_;
+    return x * inverse_;
+  }
+
+ private:
+  F lift_, inverse_;
+};
+
+/// How a value is rounded to a code: to the nearest, or as moments are, which never vanish under a
+/// root and, where `fading` holds, only shrink. The forms called nearly leave a few values unsure.
+enum class rounding { nearest, nearest_nearly, moment, moment_nearly, fading_moment };
+
+/// Masks that go along with a vector of values: fading goes in, unsure comes out.
+template <class F>
+struct code_masks {
+  mask_of<F> fading{};
+  mask_of<F> unsure{};
+};
+
+/// The codes of values under their block's normalizer.
+template <class C, range R, rounding How, class F, bool Any>
+MEMFIT_HD inline uint_of<F> coded(F const& x, normalizer<F, Any> const& normalize,
+                                  code_masks<F>& masks) {
+  F y = x;
+  if constexpr (C::scaled) y = normalize(x);
+  if constexpr (How == rounding::nearest)
+    return C::encode(y);
+  else if constexpr (How == rounding::nearest_nearly)
+    return encode_nearly<C>(y, masks.unsure);
+  else if constexpr (How == rounding::fading_moment && R == range::any)
+    return encode_fading<C>(y, masks.fading);
+  else if constexpr (How == rounding::moment_nearly)
+    return encode_moment_nearly<C, R>(y, x > F(0.0f), masks.unsure);
+  else
+    return encode_moment<C, R>(y, x > F(0.0f));
+}
+
+}  // namespace memfit::detail

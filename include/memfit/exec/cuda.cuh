@@ -1,0 +1,97 @@
+// The CUDA driver: one pass over memory per step, for every rule, state format and parameter
+// column. Used in files compiled by nvcc that make optimizers, steps or quantizers on memfit::cuda.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "memfit/exec/cuda.hpp"
+#include "memfit/exec/cuda/call.cuh"
+#include "memfit/exec/cuda/list.cuh"
+#include "memfit/exec/cuda/transform.cuh"
+
+namespace memfit {
+
+template <class>
+buffer cuda::allocate(std::int64_t bytes) const {
+  if (bytes == 0) return {};
+  detail::on_device_of const device(*this);
+  void* p = nullptr;
+  auto const error =
+      bytes < 0 ? cudaErrorInvalidValue : cudaMalloc(&p, static_cast<std::size_t>(bytes));
+  if (error != cudaSuccess) {
+    cudaGetLastError();
+    throw memory_error("memfit::cuda: " + detail::words_of("cudaMalloc", error) +
+                       ": cannot allocate " + std::to_string(bytes) + " bytes");
+  }
+  return {p, bytes, [](void* data, std::int64_t) noexcept { cudaFree(data); }};
+}
+
+template <class>
+void cuda::copy(void* to, void const* from, std::int64_t bytes) const {
+  if (bytes <= 0) return;
+  detail::on_device_of const device(*this);
+  detail::require(
+      cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream_),
+      "cudaMemcpyAsync");
+}
+
+template <class>
+void cuda::copy_from_host(void* to, void const* from, std::int64_t bytes) const {
+  if (bytes <= 0) return;
+  detail::on_device_of const device(*this);
+  detail::require(
+      cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream_),
+      "cudaMemcpyAsync");
+  detail::require(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+}
+
+template <class>
+void cuda::copy_to_host(void* to, void const* from, std::int64_t bytes) const {
+  if (bytes <= 0) return;
+  detail::on_device_of const device(*this);
+  detail::require(
+      cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_),
+      "cudaMemcpyAsync");
+  detail::require(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+}
+
+template <class>
+void cuda::fill(void* to, unsigned char value, std::int64_t bytes) const {
+  if (bytes <= 0) return;
+  detail::on_device_of const device(*this);
+  detail::require(cudaMemsetAsync(to, value, static_cast<std::size_t>(bytes), stream_),
+                  "cudaMemsetAsync");
+}
+
+template <class Rule, class Format, class Column>
+void cuda::step(step_item<Rule> const& item, gate g) const {
+  detail::step_work<Rule> work{};
+  work.count =
+      block_count(item.active(), detail::part_size<format_traits<Format, range::any>::block>);
+  work.gate_at = g;
+  work.single = item;
+  detail::launch(*this, detail::step_parts<Rule, Format, Column>,
+                 detail::grid_for(work.count, detail::warps_per_block), work);
+}
+
+template <class Rule, class Format, class Column>
+std::unique_ptr<step_list<Rule>> cuda::steps() const {
+  return std::make_unique<detail::cuda_list<Rule, Format, Column>>(*this);
+}
+
+template <class C, range R, int Block>
+void cuda::quantize(void const* in, scalar_kind kind, std::int64_t n, typename C::code* codes,
+                    float* scales) const {
+  detail::launch_transform<detail::warp_quantize<C, R, Block>>(*this, {in, kind, n, codes, scales});
+}
+
+template <class C, range R, int Block>
+void cuda::dequantize(typename C::code const* codes, float const* scales, std::int64_t n, void* out,
+                      scalar_kind kind) const {
+  detail::launch_transform<detail::warp_dequantize<C, R, Block>>(*this,
+                                                                 {out, kind, n, codes, scales});
+}
+
+}  // namespace memfit

@@ -1,0 +1,234 @@
+// One value per thread of a whole warp that runs in step: the F of the CUDA driver.
+// Used by the CUDA driver's kernels; rules and codecs meet it as their template argument.
+#pragma once
+
+#include <cstdint>
+
+#include "memfit/core/lanes.hpp"
+#include "memfit/core/types.hpp"
+
+namespace memfit::warp {
+
+inline constexpr int lanes = 32;
+inline constexpr std::uint32_t everyone = 0xffffffffu;
+
+/// This thread's place in its warp.
+__device__ inline int lane() {
+  return static_cast<int>(threadIdx.x % lanes);
+}
+
+struct u32 {
+  std::uint32_t v;
+  u32() = default;
+  MEMFIT_HD u32(std::uint32_t x) : v(x) {}
+#define MEMFIT_BINARY(op)                          \
+  MEMFIT_HD friend u32 operator op(u32 a, u32 b) { \
+    return a.v op b.v;                             \
+  }
+  MEMFIT_BINARY(+)
+  MEMFIT_BINARY(-)
+  MEMFIT_BINARY(*)
+  MEMFIT_BINARY(&)
+  MEMFIT_BINARY(|)
+  MEMFIT_BINARY(^)
+#undef MEMFIT_BINARY
+  MEMFIT_HD friend u32 operator<<(u32 a, int n) {
+    return a.v << n;
+  }
+  MEMFIT_HD friend u32 operator>>(u32 a, int n) {
+    return a.v >> n;
+  }
+#define MEMFIT_COMPARE(op)                          \
+  MEMFIT_HD friend bool operator op(u32 a, u32 b) { \
+    return a.v op b.v;                              \
+  }
+  MEMFIT_COMPARE(<)
+  MEMFIT_COMPARE(>)
+  MEMFIT_COMPARE(==)
+#undef MEMFIT_COMPARE
+};
+
+/// Two 16-bit patterns in one word: what fp16 values are widened from.
+struct u16x2 {
+  std::uint32_t v;
+  u16x2() = default;
+  MEMFIT_HD u16x2(std::uint32_t both) : v(both * 0x10001u) {}
+  MEMFIT_HD static u16x2 of(std::uint32_t pair) {
+    u16x2 h;
+    h.v = pair;
+    return h;
+  }
+  /// For sums and shifts that stay within their halves.
+  MEMFIT_HD friend u16x2 operator+(u16x2 a, u16x2 b) { return of(a.v + b.v); }
+  MEMFIT_HD friend u16x2 operator&(u16x2 a, u16x2 b) { return of(a.v & b.v); }
+  MEMFIT_HD friend u16x2 operator<<(u16x2 a, int n) { return of(a.v << n); }
+};
+
+/// Every operation rounds by itself: no product is fused into a sum, whatever the compiler's flags.
+struct f32 {
+  float v;
+  f32() = default;
+  MEMFIT_HD f32(float x) : v(x) {}
+#if defined(__CUDA_ARCH__)
+#define MEMFIT_BINARY(op, intrinsic)               \
+  MEMFIT_HD friend f32 operator op(f32 a, f32 b) { \
+    return intrinsic(a.v, b.v);                    \
+  }
+#else
+#define MEMFIT_BINARY(op, intrinsic)               \
+  MEMFIT_HD friend f32 operator op(f32 a, f32 b) { \
+    return a.v op b.v;                             \
+  }
+#endif
+  MEMFIT_BINARY(+, __fadd_rn)
+  MEMFIT_BINARY(-, __fsub_rn)
+  MEMFIT_BINARY(*, __fmul_rn)
+  MEMFIT_BINARY(/, __fdiv_rn)
+#undef MEMFIT_BINARY
+  MEMFIT_HD friend f32 operator-(f32 a) {
+    return -a.v;
+  }
+#define MEMFIT_COMPARE(op)                          \
+  MEMFIT_HD friend bool operator op(f32 a, f32 b) { \
+    return a.v op b.v;                              \
+  }
+  MEMFIT_COMPARE(<)
+  MEMFIT_COMPARE(<=)
+  MEMFIT_COMPARE(>)
+  MEMFIT_COMPARE(>=)
+  MEMFIT_COMPARE(==)
+#undef MEMFIT_COMPARE
+};
+
+/// |a|, as one instruction.
+MEMFIT_HD inline f32 abs(f32 a) {
+  return fabsf(a.v);
+}
+
+/// Bytes of a and b, by the nibbles of Selector from the lowest byte upwards: 0 to 3 are a's, 4 to
+/// 7 those of b.
+template <unsigned Selector>
+__device__ inline std::uint32_t bytes(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t r;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "n"(Selector));
+  return r;
+}
+/// The same with zeros in the place of b.
+template <unsigned Selector>
+__device__ inline std::uint32_t bytes(std::uint32_t a) {
+  std::uint32_t r;
+  asm("prmt.b32 %0, %1, 0, %2;" : "=r"(r) : "r"(a), "n"(Selector));
+  return r;
+}
+
+/// The greater of a and |b|; a NaN is greater than all numbers.
+__device__ inline float greater_magnitude(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  float r;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(fabsf(b)));
+  return r;
+#else
+  auto const x = __float_as_uint(a), y = __float_as_uint(b) & 0x7fffffffu;
+  return __uint_as_float(x < y ? y : x);
+#endif
+}
+
+}  // namespace memfit::warp
+
+namespace memfit {
+
+/// Operations that concern the whole warp, `any` and `lookup`, are for all its threads together.
+template <>
+struct ops<warp::f32> {
+  using value = warp::f32;
+  using uint = warp::u32;
+  using mask = bool;
+  static constexpr int width = 1;
+
+  MEMFIT_HD static value fma(value a, value b, value c) { return ops<float>::fma(a.v, b.v, c.v); }
+  MEMFIT_HD static value sqrt(value a) { return ops<float>::sqrt(a.v); }
+  MEMFIT_HD static value product(value a, value b) { return ops<float>::product(a.v, b.v); }
+  MEMFIT_HD static uint bits(value a) { return ops<float>::bits(a.v); }
+  MEMFIT_HD static value from_bits(uint u) { return ops<float>::from_bits(u.v); }
+  MEMFIT_HD static value to_float(uint u) { return ops<float>::to_float(u.v); }
+  MEMFIT_HD static uint truncate(value a) { return ops<float>::truncate(a.v); }
+  MEMFIT_HD static value select(bool m, value a, value b) { return m ? a.v : b.v; }
+  MEMFIT_HD static uint select(bool m, uint a, uint b) { return m ? a.v : b.v; }
+  MEMFIT_HD static uint larger(uint a, uint b) { return ops<float>::larger(a.v, b.v); }
+  MEMFIT_HD static uint smaller(uint a, uint b) { return ops<float>::smaller(a.v, b.v); }
+  MEMFIT_HD static uint subtract_where(bool m, uint a, uint b) { return m ? a.v - b.v : a.v; }
+  MEMFIT_HD static bool test(uint a, uint b) { return (a.v & b.v) != 0; }
+  MEMFIT_HD static value load(float const* p) { return *p; }
+  MEMFIT_HD static void store(float* p, value a) { *p = a.v; }
+#if defined(__CUDA_ARCH__)
+  MEMFIT_HD static uint merge(uint where, uint a, uint b) {
+    std::uint32_t r;
+    asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(r) : "r"(where.v), "r"(a.v), "r"(b.v));
+    return r;
+  }
+  MEMFIT_HD static value greater(value a, value b) {
+    return fmaxf(a.v, b.v);
+  }
+  MEMFIT_HD static void from_fp16(warp::u16x2 pair, value& low, value& high) {
+    asm("{\n .reg .b16 l, h;\n mov.b32 {l, h}, %2;\n cvt.f32.f16 %0, l;\n cvt.f32.f16 %1, h;\n}"
+        : "=f"(low.v), "=f"(high.v)
+        : "r"(pair.v));
+  }
+  MEMFIT_HD static bool any(bool m) {
+    return __any_sync(warp::everyone, m) != 0;
+  }
+  template <class T>
+  MEMFIT_HD static auto lookup(T const (&table)[8], uint index) {
+    return ask(chosen(table, threadIdx.x), index);
+  }
+#else
+  MEMFIT_HD static uint merge(uint where, uint a, uint b) {
+    return ops<float>::merge(where.v, a.v, b.v);
+  }
+  MEMFIT_HD static value greater(value a, value b) {
+    return ops<float>::greater(a.v, b.v);
+  }
+  MEMFIT_HD static void from_fp16(warp::u16x2 pair, value& low, value& high) {
+    low = detail::float_from_fp16<float>(pair.v & 0xffffu);
+    high = detail::float_from_fp16<float>(pair.v >> 16);
+  }
+  MEMFIT_HD static bool any(bool m) {
+    return m;
+  }
+  template <class T>
+  MEMFIT_HD static auto lookup(T const (&table)[8], uint index) {
+    return ask(ops<float>::lookup(table, index.v), index);
+  }
+#endif
+
+ private:
+  /// table[i mod 8] without memory: the entry that this thread holds for the others to ask for.
+  template <class T>
+  MEMFIT_HD static T chosen(T const (&t)[8], unsigned i) {
+    T const pairs[4] = {(i & 1u) != 0 ? t[1] : t[0], (i & 1u) != 0 ? t[3] : t[2],
+                        (i & 1u) != 0 ? t[5] : t[4], (i & 1u) != 0 ? t[7] : t[6]};
+    T const low = (i & 2u) != 0 ? pairs[1] : pairs[0];
+    T const high = (i & 2u) != 0 ? pairs[3] : pairs[2];
+    return (i & 4u) != 0 ? high : low;
+  }
+#if defined(__CUDA_ARCH__)
+  MEMFIT_HD static value ask(float mine, uint index) {
+    return __shfl_sync(warp::everyone, mine, static_cast<int>(index.v), 8);
+  }
+  MEMFIT_HD static uint ask(std::uint32_t mine, uint index) {
+    return __shfl_sync(warp::everyone, mine, static_cast<int>(index.v), 8);
+  }
+#else
+  MEMFIT_HD static value ask(float entry, uint) {
+    return entry;
+  }
+  MEMFIT_HD static uint ask(std::uint32_t entry, uint) {
+    return entry;
+  }
+#endif
+};
+
+template <>
+struct ops<warp::u32> : ops<warp::f32> {};
+
+}  // namespace memfit

@@ -1,0 +1,150 @@
+// Four consecutive elements of a column at a time: one load, one store, for codes of any width.
+// Used by the CUDA driver's kernels on full, aligned tiles.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "memfit/codec/float.hpp"
+#include "memfit/exec/concept.hpp"
+#include "memfit/exec/cuda/lane.cuh"
+
+namespace memfit::detail {
+
+/// Tells the compiler that a pointer leads to global memory, whichever way it came here.
+__device__ inline void is_global(void const* p) {
+  __builtin_assume(__isGlobal(p));
+}
+
+/// Elements that one thread reads or writes at once.
+inline constexpr int wide = 4;
+
+template <int Bytes>
+struct wide_word;
+template <>
+struct wide_word<1> {
+  using type = std::uint32_t;
+};
+template <>
+struct wide_word<2> {
+  using type = uint2;
+};
+template <>
+struct wide_word<4> {
+  using type = float4;  // most are bound for float registers
+};
+
+/// Four codes of one thread.
+template <class Code>
+struct four {
+  typename wide_word<sizeof(Code)>::type word;
+
+  __device__ static four load(Code const* p) {
+    return {*reinterpret_cast<decltype(word) const*>(p)};
+  }
+  __device__ void store(Code* p) const { *reinterpret_cast<decltype(word)*>(p) = word; }
+
+  /// Code i, with zeros above it.
+  __device__ warp::u32 operator[](int i) const {
+    if constexpr (sizeof(Code) == 1) {
+      return i == 0   ? warp::bytes<0x4440>(word)
+             : i == 1 ? warp::bytes<0x4441>(word)
+             : i == 2 ? warp::bytes<0x4442>(word)
+                      : warp::bytes<0x4443>(word);
+    } else if constexpr (sizeof(Code) == 2) {
+      auto const pair = i < 2 ? word.x : word.y;
+      return i % 2 == 0 ? pair & 0xffffu : pair >> 16;
+    } else {
+      return ops<float>::bits(i == 0 ? word.x : i == 1 ? word.y : i == 2 ? word.z : word.w);
+    }
+  }
+
+  /// Codes 2 i and 2 i + 1, each with zeros above it.
+  __device__ warp::u16x2 pair(int i) const {
+    if constexpr (sizeof(Code) == 1)
+      return warp::u16x2::of(i == 0 ? warp::bytes<0x4140>(word) : warp::bytes<0x4342>(word));
+    else
+      return warp::u16x2::of(i == 0 ? word.x : word.y);
+  }
+
+  /// From patterns that may have anything above the code.
+  __device__ static four pack(warp::u32 const (&c)[wide]) {
+    if constexpr (sizeof(Code) == 1)
+      return {warp::bytes<0x5410>(warp::bytes<0x0040>(c[0].v, c[1].v),
+                                  warp::bytes<0x0040>(c[2].v, c[3].v))};
+    else if constexpr (sizeof(Code) == 2)
+      return {{warp::bytes<0x5410>(c[0].v, c[1].v), warp::bytes<0x5410>(c[2].v, c[3].v)}};
+    else
+      return {{from_bits<float>(c[0].v), from_bits<float>(c[1].v), from_bits<float>(c[2].v),
+               from_bits<float>(c[3].v)}};
+  }
+};
+
+template <class C>
+concept widens_from_fp16 = requires(warp::u16x2 c) {
+  C::fp16_pattern(c);
+};
+
+/// The value of a code before any scale.
+template <class C>
+__device__ warp::f32 decoded(warp::u32 c) {
+  if constexpr (widens_from_fp16<C>) {
+    warp::f32 x, other;
+    ops<warp::f32>::from_fp16(C::fp16_pattern(warp::u16x2::of(c.v)), x, other);
+    return x;
+  } else {
+    return C::decode(c);
+  }
+}
+
+template <class C>
+__device__ void load_four(void const* data, std::int64_t i, warp::f32 (&x)[wide]) {
+  auto const codes = four<typename C::code>::load(static_cast<typename C::code const*>(data) + i);
+  if constexpr (widens_from_fp16<C>)
+    for (int j = 0; j < wide; j += 2)
+      ops<warp::f32>::from_fp16(C::fp16_pattern(codes.pair(j / 2)), x[j], x[j + 1]);
+  else
+    for (int j = 0; j < wide; ++j) x[j] = C::decode(codes[j]);
+}
+
+/// Calls use<codec>() with the codec of an element kind.
+template <class Use>
+__device__ void with_codec_of(scalar_kind kind, Use const& use) {
+  if (kind == scalar_kind::fp32)
+    use.template operator()<fp32_codec>();
+  else if (kind == scalar_kind::bf16)
+    use.template operator()<bf16_codec>();
+  else
+    use.template operator()<fp16_codec>();
+}
+
+/// Element i of a tensor of the given kind.
+__device__ inline warp::f32 load_one(void const* data, scalar_kind kind, std::int64_t i) {
+  if (kind == scalar_kind::fp32) return static_cast<float const*>(data)[i];
+  warp::u32 const c{static_cast<std::uint16_t const*>(data)[i]};
+  return kind == scalar_kind::bf16 ? decoded<bf16_codec>(c) : decoded<fp16_codec>(c);
+}
+
+/// Whether four elements of this size may be read at once from here and from every fourth on.
+__device__ inline bool is_wide(void const* data, int size) {
+  return reinterpret_cast<std::uintptr_t>(data) % static_cast<unsigned>(wide * size) == 0;
+}
+
+/// The largest pattern among `Lanes` neighbouring threads, for all of them.
+template <int Lanes>
+__device__ std::uint32_t largest_of(std::uint32_t x) {
+#if __CUDA_ARCH__ >= 800
+  constexpr bool reduces = Lanes == warp::lanes;
+#else
+  constexpr bool reduces = false;
+#endif
+  if constexpr (reduces) {
+    return __reduce_max_sync(warp::everyone, x);
+  } else {
+    for (int reach = Lanes / 2; reach > 0; reach /= 2)
+      x = ops<float>::larger(x, __shfl_xor_sync(warp::everyone, x, reach));
+    return x;
+  }
+}
+
+}  // namespace memfit::detail

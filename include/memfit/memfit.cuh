@@ -1,0 +1,8 @@
+// Everything for programs compiled by nvcc that train on CUDA devices, in one include.
+// Used beside or without memfit.hpp, which has the host executor.
+#pragma once
+
+#include "memfit/exec/cuda.cuh"
+#include "memfit/optimizer.hpp"
+#include "memfit/quantize.hpp"
+#include "memfit/step.hpp"
