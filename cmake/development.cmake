@@ -2,7 +2,9 @@
 
 # Everything of our own links this: a warning stops the build.
 add_library(memfit_warnings INTERFACE)
-target_compile_options(memfit_warnings INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror)
+target_compile_options(memfit_warnings INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -Wshadow -Werror>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings -Xcompiler=-Wall,-Wextra,-Wshadow,-Werror>)
 
 find_program(MEMFIT_CCACHE ccache)
 mark_as_advanced(MEMFIT_CCACHE)
@@ -25,6 +27,22 @@ function(memfit_test name)
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
   set_tests_properties(${name} PROPERTIES
     LABELS "${arg_LABELS}"
+    FAIL_REGULAR_EXPRESSION "0 tests from 0 test suites ran")
+endfunction()
+
+# memfit_cuda_test(<name> SOURCES <file>... [LIBRARIES <target>...])
+#
+# The same for a program that wants a GPU: label `gpu`, skipped with a printed reason where no device answers.
+function(memfit_cuda_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+  add_executable(${name} ${arg_SOURCES} ${memfit_SOURCE_DIR}/tests/cuda/main.cpp)
+  target_link_libraries(${name} PRIVATE memfit::memfit memfit_warnings memfit_test_support ${arg_LIBRARIES}
+    CUDA::cudart GTest::gtest)
+  set_target_properties(${name} PROPERTIES CUDA_ARCHITECTURES "${memfit_test_architectures}")
+  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+  set_tests_properties(${name} PROPERTIES
+    LABELS gpu
+    SKIP_RETURN_CODE 77
     FAIL_REGULAR_EXPRESSION "0 tests from 0 test suites ran")
 endfunction()
 

@@ -1,0 +1,3 @@
+#include "cuda/table.cuh"
+
+MEMFIT_TEST_TABLE_OF(fp32, memfit::fp32)
