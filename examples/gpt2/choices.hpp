@@ -1,5 +1,5 @@
-// The names that the command line offers for models, rules and state formats.
-// Used by the options and the optimizers of the GPT-2 example.
+// The names that the command line offers for models, devices, rules and state formats.
+// Used by the options, the trainer and the optimizers of the GPT-2 example.
 #pragma once
 
 #include <array>
@@ -11,6 +11,7 @@
 
 namespace gpt2 {
 
+enum class device_choice { host, cuda };
 enum class rule_choice { adamw, adam, momentum, sgd };
 enum class state_choice { fp32, bf16, dynamic8, float8, linear8 };
 
@@ -27,6 +28,9 @@ inline constexpr std::array models{
     named<config>{"gpt2-medium", {.layers = 24, .heads = 16, .channels = 1024, .context = 1024}},
     named<config>{"gpt2-large", {.layers = 36, .heads = 20, .channels = 1280, .context = 1024}},
     named<config>{"gpt2-xl", {.layers = 48, .heads = 25, .channels = 1600, .context = 1024}}};
+
+inline constexpr std::array devices{named<device_choice>{"host", device_choice::host},
+                                    named<device_choice>{"cuda", device_choice::cuda}};
 
 inline constexpr std::array rules{named<rule_choice>{"adamw", rule_choice::adamw},
                                   named<rule_choice>{"adam", rule_choice::adam},

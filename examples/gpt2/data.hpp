@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "config.hpp"
-#include "kernels.hpp"
 
 namespace gpt2 {
 

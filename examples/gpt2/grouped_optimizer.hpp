@@ -1,21 +1,22 @@
 // A memfit optimizer for matrices and one for gains and biases, which know no weight decay, behind
-// the common face. Used by optimizer_<rule>.cpp, each of which instantiates it for one rule and
-// every state format.
+// the common face. Used by optimizer_<rule>, each of which includes the executor and instantiates
+// this for one rule and every state format.
 #pragma once
 
-#include <memfit/memfit.hpp>
+#include <memfit/optimizer.hpp>
 
 #include <vector>
 
 #include "memfit_tensor.hpp"
-#include "optimizer.hpp"
+#include "rules.hpp"
 
 namespace gpt2 {
 
 template <class Rule, class Format>
 class grouped_optimizer final : public optimizer {
  public:
-  grouped_optimizer(const memfit::host& exec, const Rule& rule, weights<float>& parameters)
+  template <class Executor>
+  grouped_optimizer(const Executor& exec, const Rule& rule, weights<float>& parameters)
       : matrices_{exec, rule, select(parameters, true)},
         vectors_{exec, without_decay(rule), select(parameters, false)} {}
 
@@ -46,14 +47,13 @@ class grouped_optimizer final : public optimizer {
   memfit::optimizer<Rule, Format> matrices_, vectors_;
 };
 
-template <class Rule>
-std::unique_ptr<optimizer> make_grouped(const Rule& rule, const optimizer_settings& settings,
+template <class Executor, class Rule>
+std::unique_ptr<optimizer> make_grouped(const Executor& exec, const Rule& rule, state_choice state,
                                         weights<float>& parameters) {
-  memfit::host const exec{settings.threads};
   auto const with = [&]<class Format>(Format) -> std::unique_ptr<optimizer> {
     return std::make_unique<grouped_optimizer<Rule, Format>>(exec, rule, parameters);
   };
-  switch (settings.state) {
+  switch (state) {
     case state_choice::fp32:
       return with(memfit::fp32{});
     case state_choice::bf16:

@@ -1,5 +1,5 @@
 // One face for every memfit optimizer that the command line can name: rule and state format chosen
-// at run time. Used by the trainer; the instantiations are in optimizer_<rule>.cpp.
+// at run time. Used by the devices, which make it, and the trainer.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,6 @@ struct optimizer_settings {
   state_choice state = state_choice::fp32;
   double lr = 1e-3, weight_decay = 0.1;
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, momentum = 0.9;
-  int threads = 1;
 };
 
 // Holds on to the parameters it was made for. Weight decay acts on matrices only.
@@ -24,17 +23,5 @@ class optimizer {
   virtual void step(weights<float>& gradients, double lr) = 0;
   [[nodiscard]] virtual index state_bytes() const = 0;
 };
-
-std::unique_ptr<optimizer> make_optimizer(const optimizer_settings& settings,
-                                          weights<float>& parameters);
-
-// One per rule; `settings.state` picks the format.
-std::unique_ptr<optimizer> make_adamw(const optimizer_settings& settings,
-                                      weights<float>& parameters);
-std::unique_ptr<optimizer> make_adam(const optimizer_settings& settings,
-                                     weights<float>& parameters);
-std::unique_ptr<optimizer> make_momentum(const optimizer_settings& settings,
-                                         weights<float>& parameters);
-std::unique_ptr<optimizer> make_sgd(const optimizer_settings& settings, weights<float>& parameters);
 
 }  // namespace gpt2

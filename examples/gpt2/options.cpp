@@ -92,6 +92,7 @@ command_line parse(int argc, const char* const* argv) {
   options o;
   config given;
   std::string model = "small";
+  std::string device{name_of(devices, o.device)};
   std::string rule{name_of(rules, o.optimizer)};
   std::string state{name_of(states, o.state)};
   std::vector<std::string> data;
@@ -130,7 +131,8 @@ command_line parse(int argc, const char* const* argv) {
   add_default("--beta2", o.beta2, "of adam and adamw");
   add_default("--eps", o.eps, "of adam and adamw");
   add_default("--momentum", o.momentum, "of momentum");
-  add_default("--threads", o.threads, "for products, kernels and optimizer");
+  add_default("--device", device, names(devices, "|"));
+  add_default("--threads", o.threads, "of the host, for products, kernels and optimizer");
   group = "Output";
   add_default("--val-every", o.val_every, "steps between validations (0: at the end only)");
   auto* const logged = add("--log", log, "file that takes a JSON line per step");
@@ -151,6 +153,7 @@ command_line parse(int argc, const char* const* argv) {
   if (*channels) o.sizes.channels = given.channels;
   if (*context) o.sizes.context = given.context;
   if (!*seq) o.seq = o.sizes.context;
+  o.device = choose(devices, "--device", device);
   o.optimizer = choose(rules, "--optimizer", rule);
   o.state = choose(states, "--state", state);
   o.data.assign(data.begin(), data.end());

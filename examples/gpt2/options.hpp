@@ -18,6 +18,7 @@ struct options {
   index steps = 300, batch = 8, seq = 0, warmup = 20, val_every = 0;
   double lr = 1e-3, weight_decay = 0.1;
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, momentum = 0.9;
+  device_choice device = device_choice::host;
   rule_choice optimizer = rule_choice::adamw;
   state_choice state = state_choice::fp32;
   index seed = 1;

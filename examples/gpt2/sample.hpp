@@ -15,7 +15,7 @@ struct sample_settings {
 };
 
 // `window` tokens of the past are seen, as many as the activations hold for one sequence.
-std::string sample(context& ctx, const config& sizes, index window, const weights<float>& w,
+std::string sample(backend<float>& on, const config& sizes, index window, const weights<float>& w,
                    activations<float>& act, const sample_settings& settings);
 
 // One character per byte: printable ASCII, line ends and tabs as they are, a dot for everything

@@ -13,31 +13,31 @@ index total_bytes(const Parts&... parts) {
 }
 
 template <class T>
-row_moments<T> make_moments(index rows) {
-  return {{"mean", {rows}}, {"reciprocal", {rows}}};
+row_moments<T> make_moments(index rows, memory& in) {
+  return {{"mean", {rows}, in}, {"reciprocal", {rows}, in}};
 }
 
 template <class T>
-void linear(context& ctx, index rows, const linear_weights<T>& w, const tensor<T>& in,
+void linear(backend<T>& on, index rows, const linear_weights<T>& w, const tensor<T>& in,
             tensor<T>& out, store mode = store::overwrite) {
   index const inputs = w.weight.extents()[0];
   index const outputs = w.weight.extents()[1];
-  ctx.multiply(row_major(in.data(), rows, inputs), row_major(w.weight.data(), inputs, outputs),
-               row_major(out.data(), rows, outputs), mode, w.bias.data());
+  on.multiply(row_major(in.data(), rows, inputs), row_major(w.weight.data(), inputs, outputs),
+              row_major(out.data(), rows, outputs), mode, w.bias.data());
 }
 
 // Overwrites d_in, adds to d_w.
 template <class T>
-void linear_backward(context& ctx, index rows, const linear_weights<T>& w, const tensor<T>& in,
+void linear_backward(backend<T>& on, index rows, const linear_weights<T>& w, const tensor<T>& in,
                      const tensor<T>& d_out, tensor<T>& d_in, linear_weights<T>& d_w) {
   index const inputs = w.weight.extents()[0];
   index const outputs = w.weight.extents()[1];
   auto const dy = row_major(d_out.data(), rows, outputs);
-  ctx.multiply(row_major(in.data(), rows, inputs).transposed(), dy,
-               row_major(d_w.weight.data(), inputs, outputs), store::add);
-  add_rows(ctx.threads(), rows, d_out, d_w.bias);
-  ctx.multiply(dy, row_major(w.weight.data(), inputs, outputs).transposed(),
-               row_major(d_in.data(), rows, inputs));
+  on.multiply(row_major(in.data(), rows, inputs).transposed(), dy,
+              row_major(d_w.weight.data(), inputs, outputs), store::add);
+  on.add_rows(rows, d_out, d_w.bias);
+  on.multiply(dy, row_major(w.weight.data(), inputs, outputs).transposed(),
+              row_major(d_in.data(), rows, inputs));
 }
 
 // The batch x heads matrices of one attention, seen in the buffers that hold them.
@@ -83,48 +83,47 @@ struct attention_views {
 };
 
 template <class T>
-void attention(context& ctx, attention_views views, block_saved<T>& saved) {
+void attention(backend<T>& on, attention_views views, block_saved<T>& saved) {
   auto const& qkv = saved.query_key_value;
   auto const probabilities = views.square(saved.probabilities.data());
-  ctx.multiply(views.query(qkv.data()), views.key(qkv.data()).transposed(), probabilities);
-  causal_softmax(ctx.threads(), views.matrices(), views.shape.seq, views.scale<T>(),
-                 saved.probabilities);
-  ctx.multiply(probabilities, views.value(qkv.data()),
-               views.heads(saved.attended.data(), views.sizes.channels));
+  on.multiply(views.query(qkv.data()), views.key(qkv.data()).transposed(), probabilities);
+  on.causal_softmax(views.matrices(), views.shape.seq, views.scale<T>(), saved.probabilities);
+  on.multiply(probabilities, views.value(qkv.data()),
+              views.heads(saved.attended.data(), views.sizes.channels));
 }
 
 // From the gradient of the attended values in space.narrow to that of query, key and value in
 // space.wide.
 template <class T>
-void attention_backward(context& ctx, attention_views views, const block_saved<T>& saved,
+void attention_backward(backend<T>& on, attention_views views, const block_saved<T>& saved,
                         workspace<T>& space) {
   auto const& qkv = saved.query_key_value;
   auto const d_attended = views.heads(space.narrow.data(), views.sizes.channels);
   auto const d_scores = views.square(space.scores.data());
   T* const d_qkv = space.wide.data();
-  ctx.multiply(views.square(saved.probabilities.data()).transposed(), d_attended,
-               views.value(d_qkv));
-  ctx.multiply(d_attended, views.value(qkv.data()).transposed(), d_scores);
-  causal_softmax_backward(ctx.threads(), views.matrices(), views.shape.seq, views.scale<T>(),
-                          saved.probabilities, space.scores);
-  ctx.multiply(d_scores, views.key(qkv.data()), views.query(d_qkv));
-  ctx.multiply(d_scores.transposed(), views.query(qkv.data()), views.key(d_qkv));
+  on.multiply(views.square(saved.probabilities.data()).transposed(), d_attended,
+              views.value(d_qkv));
+  on.multiply(d_attended, views.value(qkv.data()).transposed(), d_scores);
+  on.causal_softmax_backward(views.matrices(), views.shape.seq, views.scale<T>(),
+                             saved.probabilities, space.scores);
+  on.multiply(d_scores, views.key(qkv.data()), views.query(d_qkv));
+  on.multiply(d_scores.transposed(), views.query(qkv.data()), views.key(d_qkv));
 }
 
 }  // namespace
 
 template <class T>
-block_saved<T>::block_saved(const config& sizes, extent shape)
-    : moments_1{make_moments<T>(shape.rows())},
-      normed_1{"normed_1", {shape.rows(), sizes.channels}},
-      query_key_value{"query_key_value", {shape.rows(), 3 * sizes.channels}},
-      probabilities{"probabilities", {shape.batch * sizes.heads, shape.seq, shape.seq}},
-      attended{"attended", {shape.rows(), sizes.channels}},
-      middle{"middle", {shape.rows(), sizes.channels}},
-      moments_2{make_moments<T>(shape.rows())},
-      normed_2{"normed_2", {shape.rows(), sizes.channels}},
-      raised{"raised", {shape.rows(), 4 * sizes.channels}},
-      bent{"bent", {shape.rows(), 4 * sizes.channels}} {}
+block_saved<T>::block_saved(const config& sizes, extent shape, memory& in)
+    : moments_1{make_moments<T>(shape.rows(), in)},
+      normed_1{"normed_1", {shape.rows(), sizes.channels}, in},
+      query_key_value{"query_key_value", {shape.rows(), 3 * sizes.channels}, in},
+      probabilities{"probabilities", {shape.batch * sizes.heads, shape.seq, shape.seq}, in},
+      attended{"attended", {shape.rows(), sizes.channels}, in},
+      middle{"middle", {shape.rows(), sizes.channels}, in},
+      moments_2{make_moments<T>(shape.rows(), in)},
+      normed_2{"normed_2", {shape.rows(), sizes.channels}, in},
+      raised{"raised", {shape.rows(), 4 * sizes.channels}, in},
+      bent{"bent", {shape.rows(), 4 * sizes.channels}, in} {}
 
 template <class T>
 index block_saved<T>::bytes() const {
@@ -134,11 +133,11 @@ index block_saved<T>::bytes() const {
 }
 
 template <class T>
-head_saved<T>::head_saved(const config& sizes, extent shape)
-    : moments{make_moments<T>(shape.rows())},
-      normed{"normed", {shape.rows(), sizes.channels}},
-      logits{"logits", {shape.rows(), sizes.vocabulary}},
-      losses{"losses", {shape.rows()}} {}
+head_saved<T>::head_saved(const config& sizes, extent shape, memory& in)
+    : moments{make_moments<T>(shape.rows(), in)},
+      normed{"normed", {shape.rows(), sizes.channels}, in},
+      logits{"logits", {shape.rows(), sizes.vocabulary}, in},
+      losses{"losses", {shape.rows()}, in} {}
 
 template <class T>
 index head_saved<T>::bytes() const {
@@ -146,11 +145,11 @@ index head_saved<T>::bytes() const {
 }
 
 template <class T>
-workspace<T>::workspace(const config& sizes, extent shape)
-    : gradient{"gradient", {shape.rows(), sizes.channels}},
-      narrow{"narrow", {shape.rows(), sizes.channels}},
-      wide{"wide", {shape.rows(), 4 * sizes.channels}},
-      scores{"scores", {shape.batch * sizes.heads, shape.seq, shape.seq}} {}
+workspace<T>::workspace(const config& sizes, extent shape, memory& in)
+    : gradient{"gradient", {shape.rows(), sizes.channels}, in},
+      narrow{"narrow", {shape.rows(), sizes.channels}, in},
+      wide{"wide", {shape.rows(), 4 * sizes.channels}, in},
+      scores{"scores", {shape.batch * sizes.heads, shape.seq, shape.seq}, in} {}
 
 template <class T>
 index workspace<T>::bytes() const {
@@ -158,111 +157,107 @@ index workspace<T>::bytes() const {
 }
 
 template <class T>
-void embedding_forward(const context& ctx, extent shape, const token* tokens, const weights<T>& w,
+void embedding_forward(backend<T>& on, extent shape, const token* tokens, const weights<T>& w,
                        tensor<T>& out) {
-  embed(ctx.threads(), shape.rows(), shape.seq, tokens, w.of_token, w.of_position, out);
+  on.embed(shape.rows(), shape.seq, tokens, w.of_token, w.of_position, out);
 }
 
 template <class T>
-void embedding_backward(const context& ctx, extent shape, const token* tokens,
+void embedding_backward(backend<T>& on, extent shape, const token* tokens,
                         const tensor<T>& gradient, weights<T>& d_w) {
-  embed_backward(ctx.threads(), shape.rows(), shape.seq, tokens, gradient, d_w.of_token,
-                 d_w.of_position);
+  on.embed_backward(shape.rows(), shape.seq, tokens, gradient, d_w.of_token, d_w.of_position);
 }
 
 template <class T>
-void block_forward(context& ctx, const config& sizes, extent shape, const block_weights<T>& w,
+void block_forward(backend<T>& on, const config& sizes, extent shape, const block_weights<T>& w,
                    const tensor<T>& in, tensor<T>& out, block_saved<T>& saved) {
   index const rows = shape.rows();
-  layer_norm(ctx.threads(), rows, in, w.norm_1.gain, w.norm_1.bias, saved.normed_1,
-             saved.moments_1);
-  linear(ctx, rows, w.query_key_value, saved.normed_1, saved.query_key_value);
-  attention(ctx, {sizes, shape}, saved);
-  copy(ctx.threads(), rows * sizes.channels, in, saved.middle);
-  linear(ctx, rows, w.projection, saved.attended, saved.middle, store::add);
+  on.layer_norm(rows, in, w.norm_1.gain, w.norm_1.bias, saved.normed_1, saved.moments_1);
+  linear(on, rows, w.query_key_value, saved.normed_1, saved.query_key_value);
+  attention(on, {sizes, shape}, saved);
+  on.copy(rows * sizes.channels, in, saved.middle);
+  linear(on, rows, w.projection, saved.attended, saved.middle, store::add);
 
-  layer_norm(ctx.threads(), rows, saved.middle, w.norm_2.gain, w.norm_2.bias, saved.normed_2,
-             saved.moments_2);
-  linear(ctx, rows, w.up, saved.normed_2, saved.raised);
-  gelu(ctx.threads(), rows * 4 * sizes.channels, saved.raised, saved.bent);
-  copy(ctx.threads(), rows * sizes.channels, saved.middle, out);
-  linear(ctx, rows, w.down, saved.bent, out, store::add);
+  on.layer_norm(rows, saved.middle, w.norm_2.gain, w.norm_2.bias, saved.normed_2, saved.moments_2);
+  linear(on, rows, w.up, saved.normed_2, saved.raised);
+  on.gelu(rows * 4 * sizes.channels, saved.raised, saved.bent);
+  on.copy(rows * sizes.channels, saved.middle, out);
+  linear(on, rows, w.down, saved.bent, out, store::add);
 }
 
 template <class T>
-void block_backward(context& ctx, const config& sizes, extent shape, const block_weights<T>& w,
+void block_backward(backend<T>& on, const config& sizes, extent shape, const block_weights<T>& w,
                     const tensor<T>& in, const block_saved<T>& saved, tensor<T>& gradient,
                     block_weights<T>& d_w, workspace<T>& space) {
   index const rows = shape.rows();
-  linear_backward(ctx, rows, w.down, saved.bent, gradient, space.wide, d_w.down);
-  gelu_backward(ctx.threads(), rows * 4 * sizes.channels, saved.raised, space.wide);
-  linear_backward(ctx, rows, w.up, saved.normed_2, space.wide, space.narrow, d_w.up);
-  layer_norm_backward(ctx.threads(), rows, saved.middle, w.norm_2.gain, saved.moments_2,
-                      space.narrow, gradient, d_w.norm_2.gain, d_w.norm_2.bias);
+  linear_backward(on, rows, w.down, saved.bent, gradient, space.wide, d_w.down);
+  on.gelu_backward(rows * 4 * sizes.channels, saved.raised, space.wide);
+  linear_backward(on, rows, w.up, saved.normed_2, space.wide, space.narrow, d_w.up);
+  on.layer_norm_backward(rows, saved.middle, w.norm_2.gain, saved.moments_2, space.narrow, gradient,
+                         d_w.norm_2.gain, d_w.norm_2.bias);
 
-  linear_backward(ctx, rows, w.projection, saved.attended, gradient, space.narrow, d_w.projection);
-  attention_backward(ctx, {sizes, shape}, saved, space);
-  linear_backward(ctx, rows, w.query_key_value, saved.normed_1, space.wide, space.narrow,
+  linear_backward(on, rows, w.projection, saved.attended, gradient, space.narrow, d_w.projection);
+  attention_backward(on, {sizes, shape}, saved, space);
+  linear_backward(on, rows, w.query_key_value, saved.normed_1, space.wide, space.narrow,
                   d_w.query_key_value);
-  layer_norm_backward(ctx.threads(), rows, in, w.norm_1.gain, saved.moments_1, space.narrow,
-                      gradient, d_w.norm_1.gain, d_w.norm_1.bias);
+  on.layer_norm_backward(rows, in, w.norm_1.gain, saved.moments_1, space.narrow, gradient,
+                         d_w.norm_1.gain, d_w.norm_1.bias);
 }
 
 template <class T>
-void head_forward(context& ctx, extent shape, const weights<T>& w, const tensor<T>& in,
+void head_forward(backend<T>& on, extent shape, const weights<T>& w, const tensor<T>& in,
                   head_saved<T>& saved) {
   index const vocabulary = w.of_token.extents()[0];
   index const channels = w.of_token.extents()[1];
-  layer_norm(ctx.threads(), shape.rows(), in, w.norm.gain, w.norm.bias, saved.normed,
-             saved.moments);
-  ctx.multiply(row_major(saved.normed.data(), shape.rows(), channels),
-               row_major(w.of_token.data(), vocabulary, channels).transposed(),
-               row_major(saved.logits.data(), shape.rows(), vocabulary));
+  on.layer_norm(shape.rows(), in, w.norm.gain, w.norm.bias, saved.normed, saved.moments);
+  on.multiply(row_major(saved.normed.data(), shape.rows(), channels),
+              row_major(w.of_token.data(), vocabulary, channels).transposed(),
+              row_major(saved.logits.data(), shape.rows(), vocabulary));
 }
 
 template <class T>
-double head_loss(const context& ctx, extent shape, const token* targets, head_saved<T>& saved) {
+double head_loss(backend<T>& on, extent shape, const token* targets, head_saved<T>& saved) {
   index const rows = shape.rows();
-  cross_entropy(ctx.threads(), rows, targets, T(1) / static_cast<T>(rows), saved.logits,
-                saved.losses);
-  return std::accumulate(saved.losses.data(), saved.losses.data() + rows, 0.0) /
-         static_cast<double>(rows);
+  on.cross_entropy(rows, targets, T(1) / static_cast<T>(rows), saved.logits, saved.losses);
+  std::vector<T> losses(static_cast<std::size_t>(rows));
+  saved.losses.read(0, losses.data(), rows);
+  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(rows);
 }
 
 template <class T>
-void head_backward(context& ctx, extent shape, const weights<T>& w, const tensor<T>& in,
+void head_backward(backend<T>& on, extent shape, const weights<T>& w, const tensor<T>& in,
                    const head_saved<T>& saved, tensor<T>& gradient, weights<T>& d_w,
                    workspace<T>& space) {
   index const rows = shape.rows();
   index const vocabulary = w.of_token.extents()[0];
   index const channels = w.of_token.extents()[1];
   auto const d_logits = row_major(saved.logits.data(), rows, vocabulary);
-  ctx.multiply(d_logits.transposed(), row_major(saved.normed.data(), rows, channels),
-               row_major(d_w.of_token.data(), vocabulary, channels), store::add);
-  ctx.multiply(d_logits, row_major(w.of_token.data(), vocabulary, channels),
-               row_major(space.narrow.data(), rows, channels));
-  set_zero(ctx.threads(), gradient);
-  layer_norm_backward(ctx.threads(), rows, in, w.norm.gain, saved.moments, space.narrow, gradient,
-                      d_w.norm.gain, d_w.norm.bias);
+  on.multiply(d_logits.transposed(), row_major(saved.normed.data(), rows, channels),
+              row_major(d_w.of_token.data(), vocabulary, channels), store::add);
+  on.multiply(d_logits, row_major(w.of_token.data(), vocabulary, channels),
+              row_major(space.narrow.data(), rows, channels));
+  on.set_zero(gradient);
+  on.layer_norm_backward(rows, in, w.norm.gain, saved.moments, space.narrow, gradient,
+                         d_w.norm.gain, d_w.norm.bias);
 }
 
-#define GPT2_STAGES(T)                                                                     \
-  template struct block_saved<T>;                                                          \
-  template struct head_saved<T>;                                                           \
-  template struct workspace<T>;                                                            \
-  template void embedding_forward(const context&, extent, const token*, const weights<T>&, \
-                                  tensor<T>&);                                             \
-  template void embedding_backward(const context&, extent, const token*, const tensor<T>&, \
-                                   weights<T>&);                                           \
-  template void block_forward(context&, const config&, extent, const block_weights<T>&,    \
-                              const tensor<T>&, tensor<T>&, block_saved<T>&);              \
-  template void block_backward(context&, const config&, extent, const block_weights<T>&,   \
-                               const tensor<T>&, const block_saved<T>&, tensor<T>&,        \
-                               block_weights<T>&, workspace<T>&);                          \
-  template void head_forward(context&, extent, const weights<T>&, const tensor<T>&,        \
-                             head_saved<T>&);                                              \
-  template double head_loss(const context&, extent, const token*, head_saved<T>&);         \
-  template void head_backward(context&, extent, const weights<T>&, const tensor<T>&,       \
+#define GPT2_STAGES(T)                                                                      \
+  template struct block_saved<T>;                                                           \
+  template struct head_saved<T>;                                                            \
+  template struct workspace<T>;                                                             \
+  template void embedding_forward(backend<T>&, extent, const token*, const weights<T>&,     \
+                                  tensor<T>&);                                              \
+  template void embedding_backward(backend<T>&, extent, const token*, const tensor<T>&,     \
+                                   weights<T>&);                                            \
+  template void block_forward(backend<T>&, const config&, extent, const block_weights<T>&,  \
+                              const tensor<T>&, tensor<T>&, block_saved<T>&);               \
+  template void block_backward(backend<T>&, const config&, extent, const block_weights<T>&, \
+                               const tensor<T>&, const block_saved<T>&, tensor<T>&,         \
+                               block_weights<T>&, workspace<T>&);                           \
+  template void head_forward(backend<T>&, extent, const weights<T>&, const tensor<T>&,      \
+                             head_saved<T>&);                                               \
+  template double head_loss(backend<T>&, extent, const token*, head_saved<T>&);             \
+  template void head_backward(backend<T>&, extent, const weights<T>&, const tensor<T>&,     \
                               const head_saved<T>&, tensor<T>&, weights<T>&, workspace<T>&);
 
 GPT2_STAGES(float)

@@ -1,10 +1,10 @@
 // The stages of the network: embedding, block, head. Each runs forward from an input to an output,
 // keeping what its backward pass needs, and backward in place: the gradient of the output becomes
-// that of the input. Used by the model, which is a chain of them; buffers are the caller's.
+// that of the input. Used by the model, which is a chain of them; buffers are the caller's, in the
+// memory of the backend.
 #pragma once
 
-#include "kernels.hpp"
-#include "matmul.hpp"
+#include "backend.hpp"
 #include "weights.hpp"
 
 namespace gpt2 {
@@ -12,7 +12,7 @@ namespace gpt2 {
 // What a block keeps between forward and backward.
 template <class T>
 struct block_saved {
-  block_saved(const config& sizes, extent shape);
+  block_saved(const config& sizes, extent shape, memory& in);
 
   row_moments<T> moments_1;
   tensor<T> normed_1, query_key_value, probabilities, attended;
@@ -25,7 +25,7 @@ struct block_saved {
 
 template <class T>
 struct head_saved {
-  head_saved(const config& sizes, extent shape);
+  head_saved(const config& sizes, extent shape, memory& in);
 
   row_moments<T> moments;
   tensor<T> normed, logits, losses;
@@ -36,7 +36,7 @@ struct head_saved {
 // What backward passes write over and nobody keeps; one serves all stages.
 template <class T>
 struct workspace {
-  workspace(const config& sizes, extent shape);
+  workspace(const config& sizes, extent shape, memory& in = host_memory());
 
   tensor<T> gradient;
   tensor<T> narrow, wide, scores;
@@ -45,29 +45,29 @@ struct workspace {
 };
 
 template <class T>
-void embedding_forward(const context& ctx, extent shape, const token* tokens, const weights<T>& w,
+void embedding_forward(backend<T>& on, extent shape, const token* tokens, const weights<T>& w,
                        tensor<T>& out);
 template <class T>
-void embedding_backward(const context& ctx, extent shape, const token* tokens,
+void embedding_backward(backend<T>& on, extent shape, const token* tokens,
                         const tensor<T>& gradient, weights<T>& d_w);
 
 template <class T>
-void block_forward(context& ctx, const config& sizes, extent shape, const block_weights<T>& w,
+void block_forward(backend<T>& on, const config& sizes, extent shape, const block_weights<T>& w,
                    const tensor<T>& in, tensor<T>& out, block_saved<T>& saved);
 template <class T>
-void block_backward(context& ctx, const config& sizes, extent shape, const block_weights<T>& w,
+void block_backward(backend<T>& on, const config& sizes, extent shape, const block_weights<T>& w,
                     const tensor<T>& in, const block_saved<T>& saved, tensor<T>& gradient,
                     block_weights<T>& d_w, workspace<T>& space);
 
-// Forward ends in the logits; `head_loss` turns them into their gradient, which backward starts
-// from.
+// Forward ends in the logits; `head_loss`, which waits for the backend, turns them into their
+// gradient, which backward starts from.
 template <class T>
-void head_forward(context& ctx, extent shape, const weights<T>& w, const tensor<T>& in,
+void head_forward(backend<T>& on, extent shape, const weights<T>& w, const tensor<T>& in,
                   head_saved<T>& saved);
 template <class T>
-double head_loss(const context& ctx, extent shape, const token* targets, head_saved<T>& saved);
+double head_loss(backend<T>& on, extent shape, const token* targets, head_saved<T>& saved);
 template <class T>
-void head_backward(context& ctx, extent shape, const weights<T>& w, const tensor<T>& in,
+void head_backward(backend<T>& on, extent shape, const weights<T>& w, const tensor<T>& in,
                    const head_saved<T>& saved, tensor<T>& gradient, weights<T>& d_w,
                    workspace<T>& space);
 

@@ -6,10 +6,10 @@
 #include <numbers>
 
 #include "data.hpp"
+#include "device.hpp"
 #include "interrupt.hpp"
 #include "log.hpp"
 #include "model.hpp"
-#include "optimizer.hpp"
 #include "progress.hpp"
 #include "sample.hpp"
 
@@ -34,8 +34,11 @@ optimizer_settings settings_of(const options& o) {
           .beta1 = o.beta1,
           .beta2 = o.beta2,
           .eps = o.eps,
-          .momentum = o.momentum,
-          .threads = o.threads};
+          .momentum = o.momentum};
+}
+
+std::unique_ptr<device> open(const options& o) {
+  return o.device == device_choice::cuda ? open_cuda() : open_host(o.threads);
 }
 
 class run {
@@ -45,7 +48,7 @@ class run {
         text_{load(o.data.empty() ? default_data() : o.data, o.seq)},
         held_out_{cover(text_.validation, {o.batch, o.seq}, validation_tokens)} {
     initialize(parameters_, o.seed);
-    optimizer_ = make_optimizer(settings_of(o), parameters_);
+    optimizer_ = device_->make_optimizer(settings_of(o), parameters_);
   }
 
   outcome operator()() {
@@ -78,13 +81,14 @@ class run {
     r.lr = learning_rate(options_, step);
     auto const start = clock::now();
     draw(text_.train, shape_, options_.seed, step, batch_);
-    for (tensor<float>* g : gradients_.all()) set_zero(options_.threads, *g);
-    forward(ctx_, sizes_, shape_, batch_.inputs.data(), parameters_, activations_);
-    r.loss = loss(ctx_, shape_, batch_.targets.data(), activations_);
-    backward(ctx_, sizes_, shape_, batch_.inputs.data(), parameters_, activations_, gradients_,
+    for (tensor<float>* g : gradients_.all()) on_.set_zero(*g);
+    r.loss = loss_of(batch_);
+    backward(on_, sizes_, shape_, inputs_.data(), parameters_, activations_, gradients_,
              workspace_);
+    on_.wait();
     auto const before_update = clock::now();
     optimizer_->step(gradients_, r.lr);
+    on_.wait();
     update_seconds_ += seconds_since(before_update);
     double const seconds = seconds_since(start);
     step_seconds_ += seconds;
@@ -98,28 +102,35 @@ class run {
     return r;
   }
 
+  double loss_of(const batch& b) {
+    inputs_.write(0, b.inputs.data(), b.shape.rows());
+    targets_.write(0, b.targets.data(), b.shape.rows());
+    forward(on_, sizes_, b.shape, inputs_.data(), parameters_, activations_);
+    return loss(on_, b.shape, targets_.data(), activations_);
+  }
+
   double validate() {
-    double const products = ctx_.product_seconds();
+    double const products = product_seconds();
     double sum = 0;
     index rows = 0;
     for (auto const& b : held_out_) {
-      forward(ctx_, sizes_, b.shape, b.inputs.data(), parameters_, activations_);
-      sum +=
-          loss(ctx_, b.shape, b.targets.data(), activations_) * static_cast<double>(b.shape.rows());
+      sum += loss_of(b) * static_cast<double>(b.shape.rows());
       rows += b.shape.rows();
     }
-    validation_product_seconds_ += ctx_.product_seconds() - products;
+    validation_product_seconds_ += product_seconds() - products;
     return sum / static_cast<double>(rows);
   }
 
+  [[nodiscard]] double product_seconds() const { return on_.product_seconds().value_or(0); }
+
   byte_counts count_bytes() {
-    index tokens = batch_.bytes();
+    index tokens = batch_.bytes() + inputs_.bytes() + targets_.bytes();
     for (auto const& b : held_out_) tokens += b.bytes();
     return {.parameters = parameters_.bytes(),
             .gradients = gradients_.bytes(),
             .states = optimizer_->state_bytes(),
             .activations = activations_.bytes(),
-            .workspace = workspace_.bytes() + ctx_.scratch_bytes() + tokens};
+            .workspace = workspace_.bytes() + on_.scratch_bytes() + tokens};
   }
 
   void introduce() {
@@ -129,20 +140,23 @@ class run {
                 static_cast<long long>(parameters_.bytes() / static_cast<index>(sizeof(float))));
     std::printf("data: %zu files, %zu bytes to train on, %zu held out\n", text_.files.size(),
                 text_.train.size(), text_.validation.size());
-    std::printf("training: %lld steps of %lld x %lld tokens, %s with states in %s, %d threads\n",
+    std::printf("training: %lld steps of %lld x %lld tokens, %s with states in %s, %s\n",
                 static_cast<long long>(options_.steps), static_cast<long long>(shape_.batch),
                 static_cast<long long>(shape_.seq),
                 std::string{name_of(rules, options_.optimizer)}.c_str(),
-                std::string{name_of(states, options_.state)}.c_str(), options_.threads);
+                std::string{name_of(states, options_.state)}.c_str(), device_->describe().c_str());
   }
 
   void conclude(index steps, double seconds) {
     if (steps < options_.steps) std::printf("interrupted\n");
     std::printf("%lld steps in %.1f s", static_cast<long long>(steps), seconds);
-    if (step_seconds_ > 0)
-      std::printf(", matrix products %.0f %% and the optimizer %.1f %% of each step",
-                  100 * (ctx_.product_seconds() - validation_product_seconds_) / step_seconds_,
-                  100 * update_seconds_ / step_seconds_);
+    if (step_seconds_ > 0) {
+      std::printf(", ");
+      if (on_.product_seconds())
+        std::printf("matrix products %.0f %% and ",
+                    100 * (product_seconds() - validation_product_seconds_) / step_seconds_);
+      std::printf("the optimizer %.1f %% of each step", 100 * update_seconds_ / step_seconds_);
+    }
     if (val_loss_) std::printf(", last validation loss %.4f", *val_loss_);
     auto const b = count_bytes();
     std::printf(
@@ -155,7 +169,7 @@ class run {
   void print_sample() {
     if (options_.sample == 0) return;
     auto const text = sample(
-        ctx_, sizes_, shape_.seq, parameters_, activations_,
+        on_, sizes_, shape_.seq, parameters_, activations_,
         {.bytes = options_.sample, .temperature = options_.temperature, .seed = options_.seed});
     std::printf("sample:\n%s\n", printable(text).c_str());
   }
@@ -166,10 +180,14 @@ class run {
   corpus text_;
   std::vector<batch> held_out_;
   batch batch_;
-  context ctx_{options_.threads};
-  weights<float> parameters_{sizes_}, gradients_{sizes_};
-  activations<float> activations_{sizes_, shape_};
-  workspace<float> workspace_{sizes_, shape_};
+  std::unique_ptr<device> device_ = open(options_);
+  backend<float>& on_ = device_->network();
+  memory& memory_ = on_.own_memory();
+  tensor<token> inputs_{"inputs", {shape_.rows()}, memory_};
+  tensor<token> targets_{"targets", {shape_.rows()}, memory_};
+  weights<float> parameters_{sizes_, memory_}, gradients_{sizes_, memory_};
+  activations<float> activations_{sizes_, shape_, memory_};
+  workspace<float> workspace_{sizes_, shape_, memory_};
   std::unique_ptr<optimizer> optimizer_;
   double step_seconds_ = 0, update_seconds_ = 0, validation_product_seconds_ = 0;
   std::optional<double> val_loss_;

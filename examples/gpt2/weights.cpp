@@ -10,45 +10,55 @@ namespace gpt2 {
 namespace {
 
 template <class T>
-norm_weights<T> make_norm(const std::string& name, index channels) {
-  return {{name + ".weight", {channels}}, {name + ".bias", {channels}}};
+norm_weights<T> make_norm(const std::string& name, index channels, memory& in) {
+  return {{name + ".weight", {channels}, in}, {name + ".bias", {channels}, in}};
 }
 
 template <class T>
-linear_weights<T> make_linear(const std::string& name, index in, index out) {
-  return {{name + ".weight", {in, out}}, {name + ".bias", {out}}};
+linear_weights<T> make_linear(const std::string& name, index inputs, index outputs, memory& in) {
+  return {{name + ".weight", {inputs, outputs}, in}, {name + ".bias", {outputs}, in}};
 }
 
 template <class T>
-block_weights<T> make_block(const std::string& name, index channels) {
-  return {make_norm<T>(name + ".ln_1", channels),
-          make_linear<T>(name + ".attn.c_attn", channels, 3 * channels),
-          make_linear<T>(name + ".attn.c_proj", channels, channels),
-          make_norm<T>(name + ".ln_2", channels),
-          make_linear<T>(name + ".mlp.c_fc", channels, 4 * channels),
-          make_linear<T>(name + ".mlp.c_proj", 4 * channels, channels)};
+block_weights<T> make_block(const std::string& name, index channels, memory& in) {
+  return {make_norm<T>(name + ".ln_1", channels, in),
+          make_linear<T>(name + ".attn.c_attn", channels, 3 * channels, in),
+          make_linear<T>(name + ".attn.c_proj", channels, channels, in),
+          make_norm<T>(name + ".ln_2", channels, in),
+          make_linear<T>(name + ".mlp.c_fc", channels, 4 * channels, in),
+          make_linear<T>(name + ".mlp.c_proj", 4 * channels, channels, in)};
+}
+
+// Draws on the host, in parts that are small beside any network.
+template <class T, class Next>
+void fill(tensor<T>& t, Next next) {
+  std::vector<T> part(std::size_t{1} << 14);
+  for (index done = 0; done < t.size(); done += std::ssize(part)) {
+    index const count = std::min<index>(std::ssize(part), t.size() - done);
+    std::generate_n(part.begin(), count, next);
+    t.write(done, part.data(), count);
+  }
 }
 
 template <class T>
 void fill_normal(tensor<T>& t, double deviation, random_source& random) {
-  std::generate(t.data(), t.data() + t.size(),
-                [&] { return static_cast<T>(deviation * random.normal()); });
+  fill(t, [&] { return static_cast<T>(deviation * random.normal()); });
 }
 
 template <class T>
 void fill_ones(tensor<T>& t) {
-  std::fill(t.data(), t.data() + t.size(), T(1));
+  fill(t, [] { return T(1); });
 }
 
 }  // namespace
 
 template <class T>
-weights<T>::weights(const config& sizes)
-    : of_token{"wte", {sizes.vocabulary, sizes.channels}},
-      of_position{"wpe", {sizes.context, sizes.channels}},
-      norm{make_norm<T>("ln_f", sizes.channels)} {
+weights<T>::weights(const config& sizes, memory& in)
+    : of_token{"wte", {sizes.vocabulary, sizes.channels}, in},
+      of_position{"wpe", {sizes.context, sizes.channels}, in},
+      norm{make_norm<T>("ln_f", sizes.channels, in)} {
   for (index layer = 0; layer < sizes.layers; ++layer)
-    blocks.push_back(make_block<T>("h." + std::to_string(layer), sizes.channels));
+    blocks.push_back(make_block<T>("h." + std::to_string(layer), sizes.channels, in));
 }
 
 template <class T>

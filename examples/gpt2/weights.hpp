@@ -28,7 +28,7 @@ struct block_weights {
 
 template <class T>
 struct weights {
-  explicit weights(const config& sizes);
+  explicit weights(const config& sizes, memory& in = host_memory());
 
   // Every tensor, in the order of the forward pass.
   [[nodiscard]] std::vector<tensor<T>*> all();

@@ -32,6 +32,7 @@ INSTANTIATE_TEST_SUITE_P(
         mistake{"unknown_model", {"--model", "huge"}, "tiny, small, gpt2"},
         mistake{"unknown_state", {"--state", "int8"}, "fp32, bf16, dynamic8, float8, linear8"},
         mistake{"unknown_optimizer", {"--optimizer", "lion"}, "adamw, adam, momentum, sgd"},
+        mistake{"unknown_device", {"--device", "gpu"}, "host, cuda"},
         mistake{"unknown_option", {"--layer", "2"}, "--layer"},
         mistake{"stray_word", {"--seed", "1", "more"}, "more"},
         mistake{"missing_value", {"--lr"}, "--lr"},
@@ -80,6 +81,14 @@ TEST_F(command_line, help_is_no_mistake) {
   EXPECT_EQ(r.err, "");
   EXPECT_NE(r.out.find("--state"), std::string::npos);
   EXPECT_NE(r.out.find("Ctrl-C"), std::string::npos);
+}
+
+TEST_F(command_line, cuda_without_a_device_is_refused) {
+  setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  expect_refused(
+      {"--data", text.string(), "--context", "8", "--device", "cuda", "--log", log.string()},
+      GPT2_SAID_WITHOUT_DEVICE);
+  EXPECT_FALSE(fs::exists(log));
 }
 
 TEST_F(command_line, data_shorter_than_a_window_are_refused) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host_backend.hpp"
 #include "model.hpp"
 #include "random.hpp"
 
@@ -24,7 +25,7 @@ constexpr double absolute_tolerance = 1e-9;
 
 // A network away from the symmetries of its initial state: no gain is 1, no bias is 0.
 struct network {
-  gpt2::context ctx{1};
+  gpt2::host_backend<double> on{1};
   gpt2::weights<double> parameters{sizes}, gradients{sizes};
   gpt2::activations<double> act{sizes, shape};
   gpt2::workspace<double> space{sizes, shape};
@@ -43,13 +44,13 @@ struct network {
   }
 
   double loss() {
-    gpt2::forward(ctx, sizes, shape, inputs.data(), parameters, act);
-    return gpt2::loss(ctx, shape, targets.data(), act);
+    gpt2::forward(on, sizes, shape, inputs.data(), parameters, act);
+    return gpt2::loss(on, shape, targets.data(), act);
   }
 
   void differentiate() {
     loss();
-    gpt2::backward(ctx, sizes, shape, inputs.data(), parameters, act, gradients, space);
+    gpt2::backward(on, sizes, shape, inputs.data(), parameters, act, gradients, space);
   }
 };
 
@@ -126,6 +127,7 @@ TEST(gradients, in_float_are_those_in_double) {
   network exact;
   exact.differentiate();
 
+  gpt2::host_backend<float> on_host{1};
   gpt2::weights<float> parameters{sizes}, gradients{sizes};
   auto const from = exact.parameters.all();
   auto const to = parameters.all();
@@ -135,9 +137,9 @@ TEST(gradients, in_float_are_those_in_double) {
   // Made for a larger batch than the one that runs.
   gpt2::activations<float> act{sizes, {shape.batch + 1, sizes.context}};
   gpt2::workspace<float> space{sizes, {shape.batch + 1, sizes.context}};
-  gpt2::forward(exact.ctx, sizes, shape, exact.inputs.data(), parameters, act);
-  EXPECT_NEAR(gpt2::loss(exact.ctx, shape, exact.targets.data(), act), exact.loss(), 1e-6);
-  gpt2::backward(exact.ctx, sizes, shape, exact.inputs.data(), parameters, act, gradients, space);
+  gpt2::forward(on_host, sizes, shape, exact.inputs.data(), parameters, act);
+  EXPECT_NEAR(gpt2::loss(on_host, shape, exact.targets.data(), act), exact.loss(), 1e-6);
+  gpt2::backward(on_host, sizes, shape, exact.inputs.data(), parameters, act, gradients, space);
 
   auto const computed = gradients.all();
   auto const expected = exact.gradients.all();

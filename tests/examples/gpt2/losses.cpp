@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "device.hpp"
 #include "model.hpp"
-#include "optimizer.hpp"
 
 namespace {
 
@@ -61,23 +61,23 @@ TEST(losses, are_those_of_pytorch) {
 
   auto const expected = golden_losses();
   ASSERT_EQ(expected.size(), 20U);
-  gpt2::context ctx{2};
+  auto const host = gpt2::open_host(2);
+  auto& on = host->network();
   gpt2::activations<float> act{sizes, shape};
   gpt2::workspace<float> space{sizes, shape};
-  auto const optimizer = gpt2::make_optimizer({.rule = gpt2::rule_choice::adamw,
+  auto const optimizer = host->make_optimizer({.rule = gpt2::rule_choice::adamw,
                                                .state = gpt2::state_choice::fp32,
                                                .weight_decay = 0.1,
                                                .beta1 = 0.9,
                                                .beta2 = 0.95,
-                                               .eps = 1e-8,
-                                               .threads = 2},
+                                               .eps = 1e-8},
                                               parameters);
   for (std::size_t step = 0; step < expected.size(); ++step) {
-    for (auto* g : gradients.all()) gpt2::set_zero(ctx.threads(), *g);
-    gpt2::forward(ctx, sizes, shape, inputs.data(), parameters, act);
-    double const loss = gpt2::loss(ctx, shape, targets.data(), act);
+    for (auto* g : gradients.all()) on.set_zero(*g);
+    gpt2::forward(on, sizes, shape, inputs.data(), parameters, act);
+    double const loss = gpt2::loss(on, shape, targets.data(), act);
     EXPECT_NEAR(loss, expected[step], relative_tolerance * expected[step]) << "step " << step + 1;
-    gpt2::backward(ctx, sizes, shape, inputs.data(), parameters, act, gradients, space);
+    gpt2::backward(on, sizes, shape, inputs.data(), parameters, act, gradients, space);
     optimizer->step(gradients, 2e-3);
   }
 }

@@ -1,8 +1,7 @@
-#include "matmul.hpp"
+#include "host_products.hpp"
 
 #include <omp.h>
 
-#include <array>
 #include <chrono>
 #include <map>
 
@@ -13,25 +12,6 @@
 namespace gpt2 {
 
 namespace {
-
-using shape_key = std::array<index, 23>;
-
-shape_key key_of(const matrix<const float>& a, const matrix<const float>& b, const matrix<float>& c,
-                 store mode, bool has_bias) {
-  shape_key key{static_cast<index>(mode), static_cast<index>(has_bias)};
-  std::size_t at = 2;
-  auto const append = [&](const auto& m) {
-    for (index value :
-         {m.rows, m.columns, m.row_stride, m.column_stride, m.outer_stride, m.inner_stride})
-      key[at++] = value;
-  };
-  append(a);
-  append(b);
-  append(c);
-  key[at++] = c.outer;
-  key[at++] = c.inner;
-  return key;
-}
 
 template <class T>
 dnnl::memory::desc describe(const matrix<T>& m) {
@@ -49,7 +29,7 @@ void* untyped(const float* p) {
 
 }  // namespace
 
-struct context::products {
+struct host_products::made_products {
   struct product {
     dnnl::memory::desc a, b, c, bias, scratch;
     dnnl::matmul run;
@@ -57,12 +37,12 @@ struct context::products {
 
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
-  std::map<shape_key, product> made;
+  std::map<product_key<float>, product> made;
   tensor<float> scratch{"scratch", {0}};
 
   const product& get(const matrix<const float>& a, const matrix<const float>& b,
                      const matrix<float>& c, store mode, bool has_bias) {
-    auto const key = key_of(a, b, c, mode, has_bias);
+    auto const key = key_of<float>(a, b, c, mode, has_bias);
     auto found = made.find(key);
     if (found == made.end()) found = made.emplace(key, make(a, b, c, mode, has_bias)).first;
     return found->second;
@@ -95,20 +75,21 @@ struct context::products {
   }
 };
 
-context::context(int threads) : threads_{threads}, products_{std::make_unique<products>()} {
+host_products::host_products(int threads)
+    : threads_{threads}, made_{std::make_unique<made_products>()} {
   omp_set_num_threads(threads);
 }
 
-context::~context() = default;
+host_products::~host_products() = default;
 
-index context::scratch_bytes() const {
-  return products_->scratch.bytes();
+index host_products::scratch_bytes() const {
+  return made_->scratch.bytes();
 }
 
-void context::multiply(matrix<const float> a, matrix<const float> b, matrix<float> c, store mode,
-                       const float* bias) {
+void host_products::multiply(matrix<const float> a, matrix<const float> b, matrix<float> c,
+                             store mode, const float* bias) {
   auto const start = std::chrono::steady_clock::now();
-  auto& own = *products_;
+  auto& own = *made_;
   auto const& product = own.get(a, b, c, mode, bias != nullptr);
   std::unordered_map<int, dnnl::memory> arguments{
       {DNNL_ARG_SRC, {product.a, own.engine, untyped(a.data)}},
@@ -118,12 +99,11 @@ void context::multiply(matrix<const float> a, matrix<const float> b, matrix<floa
   if (bias != nullptr) arguments.insert({DNNL_ARG_BIAS, {product.bias, own.engine, untyped(bias)}});
   product.run.execute(own.stream, arguments);
   own.stream.wait();
-  product_seconds_ +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-void context::multiply(matrix<const double> a, matrix<const double> b, matrix<double> c, store mode,
-                       const double* bias) {
+void host_products::multiply(matrix<const double> a, matrix<const double> b, matrix<double> c,
+                             store mode, const double* bias) {
   auto const one_row = [&](index batch, index row) {
     index const o = batch / c.inner;
     index const i = batch % c.inner;

@@ -1,4 +1,4 @@
-#include "kernels.hpp"
+#include "host_backend.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -78,10 +78,10 @@ struct gelu_curve {
 }  // namespace
 
 template <class T>
-void layer_norm(int threads, index rows, const tensor<T>& in, const tensor<T>& gain,
-                const tensor<T>& bias, tensor<T>& out, row_moments<T>& moments) {
+void host_backend<T>::layer_norm(index rows, const tensor<T>& in, const tensor<T>& gain,
+                                 const tensor<T>& bias, tensor<T>& out, row_moments<T>& moments) {
   index const channels = gain.size();
-  each_row(threads, rows, channels, [&](index row) {
+  each_row(threads_, rows, channels, [&](index row) {
     T const* const x = in.data() + row * channels;
     T const* const g = gain.data();
     T const* const b = bias.data();
@@ -102,11 +102,11 @@ void layer_norm(int threads, index rows, const tensor<T>& in, const tensor<T>& g
 }
 
 template <class T>
-void layer_norm_backward(int threads, index rows, const tensor<T>& in, const tensor<T>& gain,
-                         const row_moments<T>& moments, const tensor<T>& d_out, tensor<T>& d_in,
-                         tensor<T>& d_gain, tensor<T>& d_bias) {
+void host_backend<T>::layer_norm_backward(index rows, const tensor<T>& in, const tensor<T>& gain,
+                                          const row_moments<T>& moments, const tensor<T>& d_out,
+                                          tensor<T>& d_in, tensor<T>& d_gain, tensor<T>& d_bias) {
   index const channels = gain.size();
-  each_row(threads, rows, channels, [&](index row) {
+  each_row(threads_, rows, channels, [&](index row) {
     T const* const x = in.data() + row * channels;
     T const* const dy = d_out.data() + row * channels;
     T const* const g = gain.data();
@@ -127,7 +127,7 @@ void layer_norm_backward(int threads, index rows, const tensor<T>& in, const ten
     for (index c = 0; c < channels; ++c)
       dx[c] += reciprocal * (dy[c] * g[c] - sum - (x[c] - mean) * reciprocal * product);
   });
-  each_column_range(threads, rows, channels, [&](index row, index begin, index end) {
+  each_column_range(threads_, rows, channels, [&](index row, index begin, index end) {
     T const* const x = in.data() + row * channels;
     T const* const dy = d_out.data() + row * channels;
     T* const dg = d_gain.data();
@@ -143,8 +143,8 @@ void layer_norm_backward(int threads, index rows, const tensor<T>& in, const ten
 }
 
 template <class T>
-void gelu(int threads, index count, const tensor<T>& in, tensor<T>& out) {
-  parallel(threads_for(threads, count), count, [&](index begin, index end) {
+void host_backend<T>::gelu(index count, const tensor<T>& in, tensor<T>& out) {
+  parallel(threads_for(threads_, count), count, [&](index begin, index end) {
     T const* const x = in.data();
     T* const y = out.data();
 #pragma omp simd
@@ -153,8 +153,8 @@ void gelu(int threads, index count, const tensor<T>& in, tensor<T>& out) {
 }
 
 template <class T>
-void gelu_backward(int threads, index count, const tensor<T>& in, tensor<T>& gradient) {
-  parallel(threads_for(threads, count), count, [&](index begin, index end) {
+void host_backend<T>::gelu_backward(index count, const tensor<T>& in, tensor<T>& gradient) {
+  parallel(threads_for(threads_, count), count, [&](index begin, index end) {
     T const* const x = in.data();
     T* const d = gradient.data();
 #pragma omp simd
@@ -163,8 +163,8 @@ void gelu_backward(int threads, index count, const tensor<T>& in, tensor<T>& gra
 }
 
 template <class T>
-void causal_softmax(int threads, index matrices, index seq, T scale, tensor<T>& scores) {
-  each_row(threads, matrices * seq, seq, [&](index row) {
+void host_backend<T>::causal_softmax(index matrices, index seq, T scale, tensor<T>& scores) {
+  each_row(threads_, matrices * seq, seq, [&](index row) {
     T* const s = scores.data() + row * seq;
     index const seen = row % seq + 1;
     T largest = s[0];
@@ -184,9 +184,9 @@ void causal_softmax(int threads, index matrices, index seq, T scale, tensor<T>& 
 }
 
 template <class T>
-void causal_softmax_backward(int threads, index matrices, index seq, T scale,
-                             const tensor<T>& probabilities, tensor<T>& gradient) {
-  each_row(threads, matrices * seq, seq, [&](index row) {
+void host_backend<T>::causal_softmax_backward(index matrices, index seq, T scale,
+                                              const tensor<T>& probabilities, tensor<T>& gradient) {
+  each_row(threads_, matrices * seq, seq, [&](index row) {
     T const* const p = probabilities.data() + row * seq;
     T* const d = gradient.data() + row * seq;
     index const seen = row % seq + 1;
@@ -200,10 +200,10 @@ void causal_softmax_backward(int threads, index matrices, index seq, T scale,
 }
 
 template <class T>
-void embed(int threads, index rows, index seq, const token* tokens, const tensor<T>& of_token,
-           const tensor<T>& of_position, tensor<T>& out) {
+void host_backend<T>::embed(index rows, index seq, const token* tokens, const tensor<T>& of_token,
+                            const tensor<T>& of_position, tensor<T>& out) {
   index const channels = of_token.extents()[1];
-  each_row(threads, rows, channels, [&](index row) {
+  each_row(threads_, rows, channels, [&](index row) {
     T const* const t = of_token.data() + tokens[row] * channels;
     T const* const p = of_position.data() + row % seq * channels;
     T* const y = out.data() + row * channels;
@@ -213,10 +213,11 @@ void embed(int threads, index rows, index seq, const token* tokens, const tensor
 }
 
 template <class T>
-void embed_backward(int threads, index rows, index seq, const token* tokens, const tensor<T>& d_out,
-                    tensor<T>& d_of_token, tensor<T>& d_of_position) {
+void host_backend<T>::embed_backward(index rows, index seq, const token* tokens,
+                                     const tensor<T>& d_out, tensor<T>& d_of_token,
+                                     tensor<T>& d_of_position) {
   index const channels = d_of_token.extents()[1];
-  each_column_range(threads, rows, channels, [&](index row, index begin, index end) {
+  each_column_range(threads_, rows, channels, [&](index row, index begin, index end) {
     T const* const dy = d_out.data() + row * channels;
     T* const dt = d_of_token.data() + tokens[row] * channels;
     T* const dp = d_of_position.data() + row % seq * channels;
@@ -229,9 +230,9 @@ void embed_backward(int threads, index rows, index seq, const token* tokens, con
 }
 
 template <class T>
-void add_rows(int threads, index rows, const tensor<T>& in, tensor<T>& sum) {
+void host_backend<T>::add_rows(index rows, const tensor<T>& in, tensor<T>& sum) {
   index const columns = sum.size();
-  each_column_range(threads, rows, columns, [&](index row, index begin, index end) {
+  each_column_range(threads_, rows, columns, [&](index row, index begin, index end) {
     T const* const x = in.data() + row * columns;
     T* const s = sum.data();
 #pragma omp simd
@@ -240,10 +241,10 @@ void add_rows(int threads, index rows, const tensor<T>& in, tensor<T>& sum) {
 }
 
 template <class T>
-void cross_entropy(int threads, index rows, const token* targets, T scale, tensor<T>& logits,
-                   tensor<T>& losses) {
+void host_backend<T>::cross_entropy(index rows, const token* targets, T scale, tensor<T>& logits,
+                                    tensor<T>& losses) {
   index const vocabulary = logits.extents()[1];
-  each_row(threads, rows, vocabulary, [&](index row) {
+  each_row(threads_, rows, vocabulary, [&](index row) {
     T* const z = logits.data() + row * vocabulary;
     index const target = targets[row];
     T largest = z[0];
@@ -265,38 +266,19 @@ void cross_entropy(int threads, index rows, const token* targets, T scale, tenso
 }
 
 template <class T>
-void copy(int threads, index count, const tensor<T>& in, tensor<T>& out) {
-  parallel(threads_for(threads, count), count, [&](index begin, index end) {
+void host_backend<T>::copy(index count, const tensor<T>& in, tensor<T>& out) {
+  parallel(threads_for(threads_, count), count, [&](index begin, index end) {
     std::copy(in.data() + begin, in.data() + end, out.data() + begin);
   });
 }
 
 template <class T>
-void set_zero(int threads, tensor<T>& t) {
-  parallel(threads_for(threads, t.size()), t.size(),
+void host_backend<T>::set_zero(tensor<T>& t) {
+  parallel(threads_for(threads_, t.size()), t.size(),
            [&](index begin, index end) { std::fill(t.data() + begin, t.data() + end, T(0)); });
 }
 
-#define GPT2_KERNELS(T)                                                                       \
-  template void layer_norm(int, index, const tensor<T>&, const tensor<T>&, const tensor<T>&,  \
-                           tensor<T>&, row_moments<T>&);                                      \
-  template void layer_norm_backward(int, index, const tensor<T>&, const tensor<T>&,           \
-                                    const row_moments<T>&, const tensor<T>&, tensor<T>&,      \
-                                    tensor<T>&, tensor<T>&);                                  \
-  template void gelu(int, index, const tensor<T>&, tensor<T>&);                               \
-  template void gelu_backward(int, index, const tensor<T>&, tensor<T>&);                      \
-  template void causal_softmax(int, index, index, T, tensor<T>&);                             \
-  template void causal_softmax_backward(int, index, index, T, const tensor<T>&, tensor<T>&);  \
-  template void embed(int, index, index, const token*, const tensor<T>&, const tensor<T>&,    \
-                      tensor<T>&);                                                            \
-  template void embed_backward(int, index, index, const token*, const tensor<T>&, tensor<T>&, \
-                               tensor<T>&);                                                   \
-  template void add_rows(int, index, const tensor<T>&, tensor<T>&);                           \
-  template void cross_entropy(int, index, const token*, T, tensor<T>&, tensor<T>&);           \
-  template void copy(int, index, const tensor<T>&, tensor<T>&);                               \
-  template void set_zero(int, tensor<T>&);
-
-GPT2_KERNELS(float)
-GPT2_KERNELS(double)
+template class host_backend<float>;
+template class host_backend<double>;
 
 }  // namespace gpt2

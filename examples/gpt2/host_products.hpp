@@ -1,0 +1,34 @@
+// Matrix products on the host: oneDNN in float, plain loops in double.
+// Used by the host backend of the GPT-2 example.
+#pragma once
+
+#include <memory>
+
+#include "matrix.hpp"
+
+namespace gpt2 {
+
+// Carries the thread count, the made products and their scratch.
+class host_products {
+ public:
+  explicit host_products(int threads);
+  ~host_products();
+  host_products(const host_products&) = delete;
+  host_products& operator=(const host_products&) = delete;
+
+  [[nodiscard]] index scratch_bytes() const;
+  [[nodiscard]] double seconds() const { return seconds_; }
+
+  void multiply(matrix<const float> a, matrix<const float> b, matrix<float> c, store mode,
+                const float* bias);
+  void multiply(matrix<const double> a, matrix<const double> b, matrix<double> c, store mode,
+                const double* bias);
+
+ private:
+  struct made_products;
+  int threads_;
+  double seconds_ = 0;
+  std::unique_ptr<made_products> made_;
+};
+
+}  // namespace gpt2
