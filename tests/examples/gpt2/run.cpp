@@ -4,25 +4,18 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "program.hpp"
+#include "records.hpp"
 #include "weights.hpp"
 
 namespace {
 
 using nlohmann::json;
 using program::operator+;
+using program::records;
 using program::words;
 namespace fs = std::filesystem;
-
-std::vector<json> records(const fs::path& log) {
-  std::istringstream lines{program::read(log)};
-  std::vector<json> all;
-  for (std::string line; std::getline(lines, line);) all.push_back(json::parse(line));
-  return all;
-}
 
 double last_loss(const std::vector<json>& log) {
   return log.back().at("val_loss").get<double>();
