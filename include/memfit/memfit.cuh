@@ -3,6 +3,7 @@
 #pragma once
 
 #include "memfit/exec/cuda.cuh"
+#include "memfit/gradients.hpp"
 #include "memfit/optimizer.hpp"
 #include "memfit/quantize.hpp"
 #include "memfit/step.hpp"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "memfit/exec/host.hpp"
+#include "memfit/gradients.hpp"
 #include "memfit/optimizer.hpp"
 #include "memfit/quantize.hpp"
 #include "memfit/step.hpp"

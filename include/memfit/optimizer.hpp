@@ -148,6 +148,7 @@ class optimizer {
       e.moments = e.quantized ? fresh_moments<Format>(t.count) : fresh_moments<fp32>(t.count);
       e.kept = fresh_kept(e);
       e.steps = fresh_counter();
+      entries_.reserve(entries_.size() + 1);
       enlist(e, entries_.size());
     });
     if (!where.empty()) extents_.emplace(where.begin, std::pair(where.end, entries_.size()));
@@ -358,7 +359,6 @@ class optimizer {
                             static_cast<float*>(e.moments[slot_index(slot)].scales.data())};
     item.steps = e.steps;
     item.id = static_cast<std::int64_t>(index);
-    entries_.reserve(entries_.size() + 1);
     list_of(e).add(item);
     e.place = places_[e.quantized ? 1 : 0]++;
     e.seen = {};

@@ -93,39 +93,15 @@ struct step_item {
   }
 };
 
-/// What a step over many tensors needs besides them.
-template <class Rule>
-struct step_call {
-  Rule rule;
-  Rule const* rule_at = nullptr;  ///< where not null, the executor reads the rule here instead
-  std::uint64_t seed = 0;
-  gate gate_at = {};
-  std::uint64_t* nonfinite = nullptr;  ///< grows by the elements left alone
-};
-
 /// The codec that Format gives to slot I of Rule.
 template <class Rule, class Format, int I>
 using slot_codec = codec_for<Format, Rule::slots[I].range>;
 
-/// Tensors of one rule, state format and parameter column that are stepped together, in the order
-/// in which they were added. What throws has changed nothing.
-template <class Rule>
-class step_list {
- public:
-  virtual ~step_list() = default;
-  virtual void add(step_item<Rule> const& item) = 0;
-  /// The tensor takes no part from now on.
-  virtual void retire(std::int64_t index) = 0;
-  virtual void set_gradient(std::int64_t index, void const* data, scalar_kind kind) = 0;
-  /// Steps tensors first … first + count - 1, each by its own counter; waits for nothing. Where the
-  /// gate says skip nothing changes, counters included.
-  virtual void step(std::int64_t first, std::int64_t count, step_call<Rule> const& call) = 0;
-};
-
 /// An executor: memory of its own kind, copies within it and from and to the host, and a driver in
 /// member templates: `step<Rule, Format, Column>(item, gate)`, which takes the constants from the
 /// item; `steps<Rule, Format, Column>()`, which makes a step_list; `quantize<Codec, R, Block>` and
-/// `dequantize<Codec, R, Block>`; and `norm`. All are ordered; copy_to_host waits.
+/// `dequantize<Codec, R, Block>`; and `norms()`, which makes a norm_list. All are ordered; copies
+/// from and to the host wait.
 template <class E>
 concept executor = std::copy_constructible<E> && requires(E const& e, void* p, void const* q) {
   { e.allocate(std::int64_t{1}) } -> std::same_as<buffer>;

@@ -9,6 +9,7 @@
 #include "memfit/exec/cuda.hpp"
 #include "memfit/exec/cuda/call.cuh"
 #include "memfit/exec/cuda/list.cuh"
+#include "memfit/exec/cuda/norm.cuh"
 #include "memfit/exec/cuda/transform.cuh"
 
 namespace memfit {
@@ -32,7 +33,7 @@ template <class>
 void cuda::copy(void* to, void const* from, std::int64_t bytes) const {
   if (bytes <= 0) return;
   detail::on_device_of const device(*this);
-  detail::require(
+  detail::expect_success(
       cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream_),
       "cudaMemcpyAsync");
 }
@@ -41,28 +42,28 @@ template <class>
 void cuda::copy_from_host(void* to, void const* from, std::int64_t bytes) const {
   if (bytes <= 0) return;
   detail::on_device_of const device(*this);
-  detail::require(
+  detail::expect_success(
       cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream_),
       "cudaMemcpyAsync");
-  detail::require(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  detail::expect_success(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
 }
 
 template <class>
 void cuda::copy_to_host(void* to, void const* from, std::int64_t bytes) const {
   if (bytes <= 0) return;
   detail::on_device_of const device(*this);
-  detail::require(
+  detail::expect_success(
       cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_),
       "cudaMemcpyAsync");
-  detail::require(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  detail::expect_success(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
 }
 
 template <class>
 void cuda::fill(void* to, unsigned char value, std::int64_t bytes) const {
   if (bytes <= 0) return;
   detail::on_device_of const device(*this);
-  detail::require(cudaMemsetAsync(to, value, static_cast<std::size_t>(bytes), stream_),
-                  "cudaMemsetAsync");
+  detail::expect_success(cudaMemsetAsync(to, value, static_cast<std::size_t>(bytes), stream_),
+                         "cudaMemsetAsync");
 }
 
 template <class Rule, class Format, class Column>
@@ -79,6 +80,11 @@ void cuda::step(step_item<Rule> const& item, gate g) const {
 template <class Rule, class Format, class Column>
 std::unique_ptr<step_list<Rule>> cuda::steps() const {
   return std::make_unique<detail::cuda_list<Rule, Format, Column>>(*this);
+}
+
+template <class>
+std::unique_ptr<norm_list> cuda::norms() const {
+  return std::make_unique<detail::cuda_squares>(*this);
 }
 
 template <class C, range R, int Block>

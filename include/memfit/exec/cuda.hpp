@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "memfit/core/memory.hpp"
-#include "memfit/exec/concept.hpp"
+#include "memfit/exec/list.hpp"
 
 struct CUstream_st;
 
@@ -47,6 +47,10 @@ class cuda {
   /// An empty list of tensors to be stepped together.
   template <class Rule, class Format, class Column>
   std::unique_ptr<step_list<Rule>> steps() const;
+
+  /// An empty list of tensors whose squares are summed together.
+  template <class = void>
+  std::unique_ptr<norm_list> norms() const;
 
   /// Codes n elements; see quantize.hpp.
   template <class C, range R, int Block>

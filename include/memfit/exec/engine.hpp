@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "memfit/exec/concept.hpp"
+#include "memfit/exec/list.hpp"
 
 namespace memfit::detail {
 

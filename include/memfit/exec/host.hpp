@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <exception>
@@ -16,11 +17,12 @@
 
 #include "memfit/core/error.hpp"
 #include "memfit/core/memory.hpp"
-#include "memfit/exec/concept.hpp"
 #include "memfit/exec/host/isa.hpp"
+#include "memfit/exec/host/norm.hpp"
 #include "memfit/exec/host/pool.hpp"
 #include "memfit/exec/host/step.hpp"
 #include "memfit/exec/host/transform.hpp"
+#include "memfit/exec/list.hpp"
 
 namespace memfit {
 
@@ -100,6 +102,9 @@ class host {
     return std::make_unique<list<Rule, Format, Column>>(*this);
   }
 
+  /// An empty list of tensors whose squares are summed together.
+  std::unique_ptr<norm_list> norms() const;
+
   /// Codes n elements; see quantize.hpp.
   template <class C, range R, int Block>
   void quantize(void const* in, scalar_kind kind, std::int64_t n, typename C::code* codes,
@@ -121,6 +126,7 @@ class host {
  private:
   template <class Rule, class Format, class Column>
   class list;
+  class squares;
 
   template <class Rule, class Format, class Column>
   void step_all(step_item<Rule> const* items, std::int64_t count, gate g,
@@ -179,6 +185,54 @@ class host::list final : public step_list<Rule> {
   host exec_;
   std::vector<step_item<Rule>> items_;
 };
+
+class host::squares final : public norm_list {
+ public:
+  explicit squares(host exec) : exec_(std::move(exec)) {}
+  void add(std::int64_t count) override { tensors_.push_back({nullptr, scalar_kind::fp32, count}); }
+  void set(std::int64_t index, void const* data, scalar_kind kind) override {
+    auto& t = tensors_[static_cast<std::size_t>(index)];
+    t.data = data;
+    t.kind = kind;
+  }
+  double const* compute() override {
+    std::vector<part> parts;
+    for (auto const& t : tensors_)
+      for (std::int64_t i = 0; i < t.count; i += detail::sum_part) parts.push_back({&t, i});
+    std::vector<double> values(parts.size());
+    constexpr std::int64_t run_length = 64;
+    auto const all = static_cast<std::int64_t>(parts.size());
+    exec_.for_each_task(memfit::block_count(all, run_length), [&](std::int64_t task) {
+      for (auto i = task * run_length; i < (std::min)(all, (task + 1) * run_length); ++i) {
+        auto const& p = parts[static_cast<std::size_t>(i)];
+        exec_.run(detail::square_sum{p.of->data, p.of->kind, p.first,
+                                     (std::min)(p.of->count, p.first + detail::sum_part),
+                                     values[static_cast<std::size_t>(i)]});
+      }
+    });
+    norm_ = std::sqrt(detail::sum_of(values));
+    return &norm_;
+  }
+  double value_sync() const override { return norm_; }
+
+ private:
+  struct entry {
+    void const* data;
+    scalar_kind kind;
+    std::int64_t count;
+  };
+  struct part {
+    entry const* of;
+    std::int64_t first;
+  };
+  host exec_;
+  std::vector<entry> tensors_;
+  double norm_ = 0;
+};
+
+inline std::unique_ptr<norm_list> host::norms() const {
+  return std::make_unique<squares>(*this);
+}
 
 static_assert(executor<host>);
 

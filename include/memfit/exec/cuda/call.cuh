@@ -18,7 +18,7 @@ inline std::string words_of(char const* call, cudaError_t error) {
 }
 
 /// Throws device_error unless the call went well.
-inline void require(cudaError_t error, char const* call) {
+inline void expect_success(cudaError_t error, char const* call) {
   if (error == cudaSuccess) return;
   cudaGetLastError();
   throw device_error("memfit::cuda: " + words_of(call, error));
@@ -29,8 +29,8 @@ class on_device_of {
  public:
   explicit on_device_of(cuda const& exec) {
     if (exec.device() < 0) return;
-    require(cudaGetDevice(&before_), "cudaGetDevice");
-    if (before_ != exec.device()) require(cudaSetDevice(exec.device()), "cudaSetDevice");
+    expect_success(cudaGetDevice(&before_), "cudaGetDevice");
+    if (before_ != exec.device()) expect_success(cudaSetDevice(exec.device()), "cudaSetDevice");
     moved_ = before_ != exec.device();
   }
   on_device_of(on_device_of const&) = delete;
@@ -63,9 +63,9 @@ void launch(cuda const& exec, void (*kernel)(Arguments...), unsigned blocks,
   if (blocks == 0) return;
   on_device_of const device(exec);
   void* pointers[] = {&arguments...};
-  require(cudaLaunchKernel(reinterpret_cast<void const*>(kernel), dim3(blocks),
-                           dim3(threads_per_block), pointers, 0, exec.stream()),
-          "cudaLaunchKernel");
+  expect_success(cudaLaunchKernel(reinterpret_cast<void const*>(kernel), dim3(blocks),
+                                  dim3(threads_per_block), pointers, 0, exec.stream()),
+                 "cudaLaunchKernel");
 }
 
 }  // namespace memfit::detail

@@ -1,0 +1,359 @@
+// The optimizer on memfit::cuda as its users meet it: the host's bits, graphs, streams, many
+// tensors, refusals, and the way from one executor to another.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "cuda/device.hpp"
+#include "memfit/exec/host.hpp"
+#include "memfit/memfit.cuh"
+#include "support/inputs.hpp"
+#include "support/refusal.hpp"
+
+namespace {
+
+using memfit::tensor_ref;
+using refs = std::vector<tensor_ref<float>>;
+using vectors = std::vector<std::vector<float>>;
+using optimizer8 = memfit::optimizer<memfit::adamw, memfit::float8>;
+
+constexpr memfit::adamw rule{.lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .weight_decay = 0.1};
+
+std::vector<float> input(std::int64_t n, std::uint64_t seed) {
+  return test::make_input(test::kind::normal, n, seed);
+}
+
+/// Some tensors, on the host and on the device.
+struct tensors {
+  vectors host;
+  std::vector<test::on_device<float>> device;
+
+  explicit tensors(std::vector<std::int64_t> const& counts, std::uint64_t seed) {
+    for (auto n : counts) host.push_back(input(n, seed++));
+    for (auto const& h : host) device.emplace_back(h);
+  }
+  refs on_host() {
+    return views(host, [](auto& t) { return t.data(); });
+  }
+  refs on_device() {
+    return views(device, [](auto& t) { return t.data(); });
+  }
+  void set(std::uint64_t seed) {
+    for (std::size_t i = 0; i < host.size(); ++i) {
+      host[i] = input(std::ssize(host[i]), seed + i);
+      device[i].set(host[i]);
+    }
+  }
+  void expect_same() const {
+    for (std::size_t i = 0; i < host.size(); ++i) {
+      EXPECT_EQ(device[i].get(), host[i]) << "tensor " << i;
+      EXPECT_TRUE(device[i].intact()) << "tensor " << i;
+    }
+  }
+
+ private:
+  template <class All, class Data>
+  refs views(All& all, Data const& data) {
+    refs r;
+    for (auto& t : all) {
+      names.push_back("t" + std::to_string(r.size()));
+      r.push_back({data(t), std::ssize(host[r.size()]), {}});
+    }
+    for (std::size_t i = 0; i < r.size(); ++i) r[i].name = names[names.size() - r.size() + i];
+    return r;
+  }
+  std::vector<std::string> names = [] {
+    std::vector<std::string> n;
+    n.reserve(100'000);
+    return n;
+  }();
+};
+
+template <class A, class B>
+void expect_same_states(A const& a, B const& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (int s = 0; s < 2; ++s) EXPECT_EQ(a.moment_sync(i, s), b.moment_sync(i, s)) << i;
+    EXPECT_EQ(a.steps_sync(i), b.steps_sync(i)) << i;
+  }
+  EXPECT_EQ(a.nonfinite_sync(), b.nonfinite_sync());
+}
+
+std::vector<std::int64_t> const some{5000, 300, 0, 4096, 1, 4095};
+
+TEST(cuda_optimizer, works_as_on_the_host) {
+  tensors p(some, 1), g(some, 10);
+  test::stream s;
+  memfit::cuda const exec{s};
+  optimizer8 host(memfit::host{1}, rule, p.on_host()), device(exec, rule, p.on_device());
+  EXPECT_EQ(host.describe().text(), device.describe().text());
+  for (std::uint64_t step = 1; step <= 3; ++step) {
+    g.set(100 * step);
+    if (step == 2) g.device[0].set(g.host[0] = std::vector<float>(5000, std::nanf("")));
+    host.rule().lr = device.rule().lr = 0.01 / static_cast<double>(step);
+    host.step(g.on_host());
+    device.step(g.on_device());
+    s.wait();
+  }
+  host.keep_fp32("t0");
+  device.keep_fp32("t0");
+  host.step_one(0, g.on_host()[0]);
+  device.step_one(0, g.on_device()[0]);
+  auto without_the_second = [](refs r) {
+    r[1] = {};
+    return r;
+  };
+  host.step(without_the_second(g.on_host()));
+  device.step(without_the_second(g.on_device()));
+  s.wait();
+  p.expect_same();
+  expect_same_states(host, device);
+  EXPECT_EQ(device.nonfinite_sync(), 5000u);
+  EXPECT_EQ(device.steps_sync(1), 3);
+}
+
+TEST(cuda_optimizer, added_tensors_join_those_that_have_stepped) {
+  tensors p(some, 1), g(some, 10);
+  optimizer8 host(memfit::host{1}, rule), device(memfit::cuda{}, rule);
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    host.add(p.on_host()[i]);
+    device.add(p.on_device()[i]);
+    auto h = g.on_host(), d = g.on_device();
+    h.resize(i + 1);
+    d.resize(i + 1);
+    host.step(h);
+    device.step(d);
+  }
+  p.expect_same();
+  expect_same_states(host, device);
+  EXPECT_EQ(device.steps_sync(0), static_cast<std::int64_t>(some.size()));
+  EXPECT_EQ(device.steps_sync(5), 1);
+}
+
+/// A rule with a scalar call operator, which knows of no lanes.
+struct plain_rule {
+  double lr = 0.1;
+  static constexpr std::array<memfit::slot, 1> slots{{{"buffer", memfit::range::any}}};
+  struct constants {
+    float lr;
+    MEMFIT_HD void operator()(float& p, float g, float (&s)[1]) const {
+      s[0] = memfit::fma(0.5f, s[0], g);
+      p = memfit::fma(-lr, s[0], p);
+    }
+  };
+  MEMFIT_HD constants at(std::int64_t) const { return {static_cast<float>(lr)}; }
+};
+
+TEST(cuda_optimizer, takes_a_users_rule_written_for_floats) {
+  tensors p({700}, 1), g({700}, 2);
+  using optimizer = memfit::optimizer<plain_rule, memfit::dynamic8>;
+  memfit::optimizer_options const all{.min_quantized = 1};
+  optimizer host(memfit::host{1}, {}, p.on_host(), all);
+  optimizer device(memfit::cuda{}, {}, p.on_device(), all);
+  for (int i = 0; i < 3; ++i) {
+    host.step(g.on_host());
+    device.step(g.on_device());
+  }
+  p.expect_same();
+  EXPECT_EQ(host.moment_sync(0, 0), device.moment_sync(0, 0));
+}
+
+TEST(cuda_optimizer, moves_between_host_and_device_bit_for_bit) {
+  using optimizer = memfit::optimizer<memfit::adamw, memfit::dynamic8, memfit::split<memfit::bf16>>;
+  std::vector<memfit::bf16> start;
+  for (auto x : input(5000, 1)) start.emplace_back(x);
+  auto moved = start;
+  std::vector<memfit::bf16> const stays = start;
+  test::on_device<memfit::bf16> there(start);
+  tensors g({5000}, 5);
+  auto view = [](auto* data) { return std::vector{tensor_ref<memfit::bf16>{data, 5000, "w"}}; };
+  optimizer host(memfit::host{1}, rule, view(start.data()));
+  host.step(g.on_host());
+  host.step(g.on_host());
+  there.set(start);
+  auto device = host.to(memfit::cuda{}, view(there.data()));
+  host.step(g.on_host());
+  device.step(g.on_device());
+  expect_same_states(host, device);
+  moved = there.get();
+  auto back = device.to(memfit::host{2}, view(moved.data()));
+  host.step(g.on_host());
+  back.step(g.on_host());
+  expect_same_states(host, back);
+  for (std::size_t i = 0; i < start.size(); ++i) ASSERT_EQ(moved[i].bits, start[i].bits) << i;
+  auto short_one = view(there.data());
+  short_one[0].count = 4999;
+  test::expect_refusal<memfit::argument_error>([&] { (void)host.to(memfit::cuda{}, short_one); },
+                                               {"optimizer::to", "w", "4999", "5000"});
+}
+
+/// A captured step, replayed.
+class graph {
+ public:
+  template <class Work>
+  graph(cudaStream_t s, Work const& work) {
+    test::require(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    work();
+    cudaGraph_t g = nullptr;
+    test::require(cudaStreamEndCapture(s, &g));
+    test::require(cudaGraphInstantiate(&exec_, g, 0));
+    test::require(cudaGraphDestroy(g));
+  }
+  graph(graph const&) = delete;
+  graph& operator=(graph const&) = delete;
+  ~graph() { cudaGraphExecDestroy(exec_); }
+  void launch(cudaStream_t s) const { test::require(cudaGraphLaunch(exec_, s)); }
+
+ private:
+  cudaGraphExec_t exec_ = nullptr;
+};
+
+TEST(cuda_graph, a_hundred_replays_are_a_hundred_steps) {
+  tensors p(some, 1), g(some, 10);
+  test::stream s;
+  memfit::cuda const exec{s};
+  optimizer8 host(memfit::host{1}, rule, p.on_host()), device(exec, rule, p.on_device());
+  test::on_device<float> const multiplier(std::vector<float>{0.5f});
+  test::on_device<std::uint32_t> skip(std::vector<std::uint32_t>{0});
+  test::on_device<memfit::adamw> rule_there(std::vector<memfit::adamw>{rule});
+  device.rule_from(rule_there.data());
+  graph const step(s, [&] {
+    device.step(g.on_device(), {.multiplier = multiplier.data(), .skip = skip.data()});
+  });
+  float const half = 0.5f;
+  for (int i = 0; i < 100; ++i) {
+    bool const skipped = i % 10 == 7;
+    skip.set(std::vector<std::uint32_t>{skipped ? 1u : 0u});
+    host.rule().lr = 0.01 / (i + 1);
+    auto now = rule;
+    now.lr = 0.01 / (i + 1);
+    rule_there.set(std::vector<memfit::adamw>{now});
+    step.launch(s);
+    s.wait();
+    if (!skipped) host.step(g.on_host(), {.multiplier = &half});
+  }
+  EXPECT_EQ(device.steps_sync(0), 90);
+  p.expect_same();
+  expect_same_states(host, device);
+}
+
+TEST(cuda_graph, a_step_that_would_allocate_is_refused_in_a_capture_and_works_after_it) {
+  tensors p({5000}, 1);
+  test::stream s;
+  optimizer8 opt(memfit::cuda{s}, rule);
+  test::require(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+  test::expect_refusal<memfit::memory_error>([&] { opt.add(p.on_device()[0]); },
+                                             {"optimizer::add", "t0", "5000", "cudaMalloc"});
+  cudaGraph_t g = nullptr;
+  cudaStreamEndCapture(s, &g);
+  cudaGetLastError();
+  EXPECT_EQ(opt.size(), 0u);
+  EXPECT_EQ(opt.add(p.on_device()[0]), 0u);
+}
+
+TEST(cuda_streams, two_optimizers_on_two_streams_do_not_interfere) {
+  tensors p(some, 1), q(some, 2), g(some, 10), h(some, 20);
+  test::stream a, b;
+  optimizer8 on_a(memfit::cuda{a}, rule, p.on_device()), on_b(memfit::cuda{b}, rule, q.on_device());
+  optimizer8 one(memfit::host{1}, rule, p.on_host()), other(memfit::host{1}, rule, q.on_host());
+  // While one stream is captured, whatever strayed into it from the other would end in its graph.
+  graph const step(a, [&] {
+    on_a.step(g.on_device());
+    on_b.step(h.on_device());
+  });
+  other.step(h.on_host());
+  b.wait();
+  q.expect_same();
+  EXPECT_EQ(on_b.steps_sync(0), 1);
+  for (int i = 0; i < 3; ++i) {
+    step.launch(a);
+    on_b.step(h.on_device());
+    one.step(g.on_host());
+    other.step(h.on_host());
+  }
+  a.wait();
+  b.wait();
+  p.expect_same();
+  q.expect_same();
+  expect_same_states(one, on_a);
+  expect_same_states(other, on_b);
+}
+
+/// Kernels launched so far, where the runtime counts them.
+long long launches() {
+  using counter = unsigned long long (*)();
+  auto const count = reinterpret_cast<counter>(dlsym(RTLD_DEFAULT, "ptxsim_launches"));
+  return count != nullptr ? static_cast<long long>(count()) : -1;
+}
+/// Calls so far after which the host has waited.
+long long waits() {
+  using counter = unsigned long long (*)();
+  auto const count = reinterpret_cast<counter>(dlsym(RTLD_DEFAULT, "ptxsim_sync_calls"));
+  return count != nullptr ? static_cast<long long>(count()) : -1;
+}
+
+TEST(cuda_many, ten_thousand_tensors_are_one_pass) {
+  constexpr std::int64_t tensors_in_all = 10'000, count = 1'000;
+  auto const start = input(tensors_in_all * count, 1), gradient = input(tensors_in_all * count, 2);
+  auto slices = [](float* data) {
+    refs r;
+    for (std::int64_t i = 0; i < tensors_in_all; ++i) r.push_back({data + i * count, count});
+    return r;
+  };
+  auto on_host = start;
+  test::on_device<float> p(start), g(gradient);
+  memfit::optimizer_options const options{.min_quantized = 1};
+  optimizer8 host(memfit::host{2}, rule, slices(on_host.data()), options);
+  optimizer8 device(memfit::cuda{}, rule, slices(p.data()), options);
+  auto gradient_on_host = gradient;
+  for (int i = 0; i < 3; ++i) {
+    auto const before = launches(), waited = waits();
+    device.step(slices(g.data()));
+    auto const used = launches() - before;
+    if (i > 0 && before >= 0) {
+      EXPECT_EQ(used, 2) << "the step counters, and one pass over everything";
+    }
+    EXPECT_EQ(waits(), waited) << "a step waits for nothing";
+    host.step(slices(gradient_on_host.data()));
+  }
+  EXPECT_EQ(p.get(), on_host);
+  EXPECT_TRUE(p.intact());
+  EXPECT_EQ(device.steps_sync(9'999), 3);
+}
+
+TEST(cuda_refusals, an_allocation_that_fails_leaves_everything_unchanged) {
+  tensors p({5000, 300}, 1), g({5000, 300}, 10);
+  optimizer8 device(memfit::cuda{}, rule, p.on_device()), host(memfit::host{1}, rule, p.on_host());
+  host.step(g.on_host());
+  device.step(g.on_device());
+  auto const before = device.describe().text();
+  std::int64_t const huge = std::int64_t{1} << 55;
+  test::expect_refusal<memfit::memory_error>(
+      [&] {
+        device.add(
+            tensor_ref<float>{reinterpret_cast<float*>(std::uintptr_t{1} << 61), huge, "huge"});
+      },
+      {"optimizer::add", "'huge'", std::to_string(huge), "cudaMalloc",
+       "cudaErrorMemoryAllocation"});
+  EXPECT_EQ(device.describe().text(), before);
+  host.step(g.on_host());
+  device.step(g.on_device());
+  p.expect_same();
+  expect_same_states(host, device);
+}
+
+TEST(cuda_refusals, a_device_that_does_not_exist_is_named) {
+  tensors p({300}, 1);
+  test::expect_refusal<memfit::device_error>(
+      [&] {
+        optimizer8(memfit::cuda{nullptr, 1000}, rule, p.on_device());
+      },
+      {"cudaSetDevice", "cudaErrorInvalidDevice"});
+  EXPECT_NO_THROW(optimizer8(memfit::cuda{nullptr, 0}, rule, p.on_device()));
+}
+
+}  // namespace
