@@ -3,8 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <ranges>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -49,10 +47,8 @@ void copy(E const& exec, From&& from, To&& to) {
 class global_norm {
  public:
   /// For tensors of the counts of these, in this order.
-  template <executor E, std::ranges::range Tensors>
-  requires(tensor<std::ranges::range_reference_t<Tensors>>)
-      global_norm(E const& exec, Tensors&& tensors)
-      : norms_(exec.norms()) {
+  template <executor E, tensors Tensors>
+  global_norm(E const& exec, Tensors&& tensors) : norms_(exec.norms()) {
     for (auto&& t : tensors) {
       auto const r = ref(t);
       detail::require_data("global_norm", "the tensor", r.name, r);
@@ -63,9 +59,8 @@ class global_norm {
 
   /// Computes the norm of tensors of these counts, fp32, bf16 or fp16. Returns where it will be, in
   /// the executor's memory; ordered on the executor. Throws argument_error before anything is done.
-  template <std::ranges::range Tensors>
-  requires(tensor<std::ranges::range_reference_t<Tensors>>) double const* operator()(
-      Tensors&& tensors) {
+  template <tensors Tensors>
+  double const* operator()(Tensors&& tensors) {
     std::vector<std::pair<void const*, scalar_kind>> places;
     for (auto&& t : tensors) {
       auto const r = ref(t);
@@ -90,7 +85,7 @@ class global_norm {
   double value_sync() const { return norms_->value_sync(); }
 
  private:
-  std::unique_ptr<norm_list> norms_;
+  owner<norm_list> norms_;
   std::vector<std::int64_t> counts_;
 };
 

@@ -2,14 +2,10 @@
 // Used by training loops: register tensors once, then call step with their gradients.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <iterator>
 #include <map>
-#include <memory>
-#include <ranges>
-#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -70,7 +66,8 @@ struct description {
  private:
   static std::string line(std::string text, char const* moments, tensor_description const& t) {
     auto column = [&text](std::string const& cell, std::size_t end) {
-      text.resize((std::max)(text.size() + 1, end - (std::min)(end, cell.size())), ' ');
+      auto const start = end > cell.size() ? end - cell.size() : 0;
+      text.resize(text.size() < start ? start : text.size() + 1, ' ');
       text += cell;
     };
     column(moments, 34);
@@ -105,7 +102,7 @@ class optimizer {
   optimizer(E exec, Rule r, optimizer_options options = {})
       : rule_(r),
         options_(std::move(options)),
-        engine_(std::make_unique<detail::engine_on<E, Rule, Format, column>>(std::move(exec))) {
+        engine_(new detail::engine_on<E, Rule, Format, column>(std::move(exec))) {
     require_hyperparameters("optimizer");
     if (options_.min_quantized < 0)
       throw argument_error("memfit::optimizer: min_quantized is " +
@@ -115,9 +112,8 @@ class optimizer {
   }
 
   /// Registers a range of tensors, in order.
-  template <executor E, std::ranges::range Tensors>
-  requires(tensor<std::ranges::range_reference_t<Tensors>>)
-      optimizer(E exec, Rule r, Tensors&& parameters, optimizer_options options = {})
+  template <executor E, tensors Tensors>
+  optimizer(E exec, Rule r, Tensors&& parameters, optimizer_options options = {})
       : optimizer(std::move(exec), r, std::move(options)) {
     for (auto&& t : parameters) add(t);
   }
@@ -192,9 +188,8 @@ class optimizer {
   /// (null data, no elements) leaves a tensor that has elements, and its counter, alone. An element
   /// whose gradient, new moment or new parameter is not finite keeps its parameter, and its moments
   /// up to their block's new scale. Ordered on the executor.
-  template <std::ranges::range Gradients>
-  requires(tensor<std::ranges::range_reference_t<Gradients>>) void step(Gradients&& gradients,
-                                                                        gate g = {}) {
+  template <tensors Gradients>
+  void step(Gradients&& gradients, gate g = {}) {
     require_hyperparameters("optimizer::step");
     news_.clear();
     std::size_t i = 0;
@@ -273,10 +268,8 @@ class optimizer {
   /// the values that they have here. States, step counters and what the parameter columns keep go
   /// along bit for bit. Throws argument_error where counts or names differ. Waits for both
   /// executors.
-  template <executor E, std::ranges::range Tensors>
-  requires(tensor<std::ranges::range_reference_t<Tensors>>) optimizer
-      to(E exec, Tensors&& parameters)
-  const {
+  template <executor E, tensors Tensors>
+  optimizer to(E exec, Tensors&& parameters) const {
     optimizer out(std::move(exec), rule_, parameters, options_);
     if (out.size() != size())
       throw argument_error("memfit::optimizer::to: " + std::to_string(out.size()) +
@@ -418,7 +411,10 @@ class optimizer {
                          " (number " + std::to_string(other) + ")");
   }
   bool is_kept_fp32(std::string_view name) const {
-    return !name.empty() && std::ranges::find(options_.keep_fp32, name) != options_.keep_fp32.end();
+    if (name.empty()) return false;
+    for (auto const& kept : options_.keep_fp32)
+      if (kept == name) return true;
+    return false;
   }
 
   template <class F>
@@ -513,7 +509,7 @@ class optimizer {
   Rule rule_;
   Rule const* rule_at_ = nullptr;
   optimizer_options options_;
-  std::unique_ptr<detail::engine<Rule>> engine_;
+  owner<detail::engine<Rule>> engine_;
   buffer nonfinite_;
   std::vector<buffer> counters_;
   std::vector<entry> entries_;

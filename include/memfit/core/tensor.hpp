@@ -81,6 +81,13 @@ concept tensor = requires(std::remove_reference_t<T>& t) {
   tensor_traits<std::remove_cvref_t<T>>::ref(t).data;
 };
 
+/// A range of them.
+template <class R>
+concept tensors = requires(std::remove_reference_t<R>& r) {
+  { *std::begin(r) } -> tensor;
+  std::end(r);
+};
+
 /// The view of a user's tensor.
 template <tensor T>
 auto ref(T& t) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "memfit/exec/cuda.hpp"
@@ -78,13 +77,13 @@ void cuda::step(step_item<Rule> const& item, gate g) const {
 }
 
 template <class Rule, class Format, class Column>
-std::unique_ptr<step_list<Rule>> cuda::steps() const {
-  return std::make_unique<detail::cuda_list<Rule, Format, Column>>(*this);
+owner<step_list<Rule>> cuda::steps() const {
+  return owner<step_list<Rule>>(new detail::cuda_list<Rule, Format, Column>(*this));
 }
 
 template <class>
-std::unique_ptr<norm_list> cuda::norms() const {
-  return std::make_unique<detail::cuda_squares>(*this);
+owner<norm_list> cuda::norms() const {
+  return owner<norm_list>(new detail::cuda_squares(*this));
 }
 
 template <class C, range R, int Block>

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include "memfit/core/memory.hpp"
 #include "memfit/exec/list.hpp"
@@ -46,11 +45,11 @@ class cuda {
   void step(step_item<Rule> const& item, gate g) const;
   /// An empty list of tensors to be stepped together.
   template <class Rule, class Format, class Column>
-  std::unique_ptr<step_list<Rule>> steps() const;
+  owner<step_list<Rule>> steps() const;
 
   /// An empty list of tensors whose squares are summed together.
   template <class = void>
-  std::unique_ptr<norm_list> norms() const;
+  owner<norm_list> norms() const;
 
   /// Codes n elements; see quantize.hpp.
   template <class C, range R, int Block>

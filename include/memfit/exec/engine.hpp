@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <utility>
 
 #include "memfit/exec/list.hpp"
@@ -20,7 +19,7 @@ class engine {
   virtual void copy_to_host(void* to, void const* from, std::int64_t bytes) const = 0;
   virtual void fill(void* to, unsigned char value, std::int64_t bytes) const = 0;
 
-  std::unique_ptr<step_list<Rule>> quantized, exact;
+  owner<step_list<Rule>> quantized, exact;
 };
 
 template <class E, class Rule, class Format, class Column>

@@ -98,12 +98,12 @@ class host {
 
   /// An empty list of tensors to be stepped together.
   template <class Rule, class Format, class Column>
-  std::unique_ptr<step_list<Rule>> steps() const {
-    return std::make_unique<list<Rule, Format, Column>>(*this);
+  owner<step_list<Rule>> steps() const {
+    return owner<step_list<Rule>>(new list<Rule, Format, Column>(*this));
   }
 
   /// An empty list of tensors whose squares are summed together.
-  std::unique_ptr<norm_list> norms() const;
+  owner<norm_list> norms() const;
 
   /// Codes n elements; see quantize.hpp.
   template <class C, range R, int Block>
@@ -230,8 +230,8 @@ class host::squares final : public norm_list {
   double norm_ = 0;
 };
 
-inline std::unique_ptr<norm_list> host::norms() const {
-  return std::make_unique<squares>(*this);
+inline owner<norm_list> host::norms() const {
+  return owner<norm_list>(new squares(*this));
 }
 
 static_assert(executor<host>);

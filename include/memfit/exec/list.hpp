@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
+#include "memfit/core/owner.hpp"
 #include "memfit/exec/concept.hpp"
 
 namespace memfit {

@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""Including memfit.cuh costs a unit compiled by nvcc little: at most 2 s of processor time more than an empty one."""
+
+import resource
+import tempfile
+from pathlib import Path
+
+from house import finish, parser, run
+
+LIMIT = 2.0
+
+
+def seconds(nvcc, include, text):
+    """The least processor time of three compilations, with bare flags."""
+    times = []
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "unit.cu"
+        source.write_text(text)
+        for _ in range(3):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            done = run(nvcc, "-std=c++20", "-I", include, "-c", source, "-o", source.with_suffix(".o"))
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            if done.returncode != 0:
+                finish([done.stdout], "")
+            times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(times)
+
+
+def main():
+    options = parser(__doc__)
+    options.add_argument("--nvcc", required=True)
+    options = options.parse_args()
+    empty = seconds(options.nvcc, options.include, "")
+    cost = seconds(options.nvcc, options.include, '#include "memfit/memfit.cuh"\n') - empty
+    words = f"memfit.cuh costs {cost:.2f} s on top of the {empty:.2f} s of an empty unit (limit {LIMIT:.0f} s)"
+    finish([words] if cost > LIMIT else [], words)
+
+
+if __name__ == "__main__":
+    main()
