@@ -19,7 +19,9 @@ struct cautious {
       p = memfit::select(s[0] * g > F(0.0f), memfit::fma(-lr, s[0], p), p);
     }
   };
-  constants at(std::int64_t) const { return {static_cast<float>(lr), static_cast<float>(beta)}; }
+  MEMFIT_HD constants at(std::int64_t) const {
+    return {static_cast<float>(lr), static_cast<float>(beta)};
+  }
 };
 // example-end rule
 

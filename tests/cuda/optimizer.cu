@@ -191,6 +191,27 @@ TEST(cuda_optimizer, moves_between_host_and_device_bit_for_bit) {
                                                {"optimizer::to", "w", "4999", "5000"});
 }
 
+/// A step of 2^20 parameters, whose work an interpreter can count.
+template <class Format>
+void a_million_parameters() {
+  constexpr std::int64_t n = std::int64_t{1} << 20;
+  tensors p({n}, 1), g({n}, 2);
+  using optimizer = memfit::optimizer<memfit::adamw, Format>;
+  optimizer host(memfit::host{2}, rule, p.on_host()), device(memfit::cuda{}, rule, p.on_device());
+  for (int i = 0; i < 2; ++i) {
+    host.step(g.on_host());
+    device.step(g.on_device());
+  }
+  p.expect_same();
+  expect_same_states(host, device);
+}
+TEST(cuda_million, float8) {
+  a_million_parameters<memfit::float8>();
+}
+TEST(cuda_million, dynamic8) {
+  a_million_parameters<memfit::dynamic8>();
+}
+
 /// A captured step, replayed.
 class graph {
  public:
@@ -357,3 +378,8 @@ TEST(cuda_refusals, a_device_that_does_not_exist_is_named) {
 }
 
 }  // namespace
+
+/// For plain.cpp, which no CUDA compiler sees.
+optimizer8 made_on_device(memfit::cuda exec, refs const& parameters) {
+  return {exec, rule, parameters};
+}

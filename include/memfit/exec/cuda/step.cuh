@@ -35,13 +35,16 @@ class warp_step {
     know_scales(all_slots());
   }
 
-  /// Steps elements first … last, whole units of the tensor; returns how many this warp left alone.
+  /// Steps elements first … last, at most as many units as there are lanes; returns how many this
+  /// warp left alone.
   __device__ unsigned operator()(std::int64_t first, std::int64_t last) {
     unsigned left_alone = 0;
-    for (; first < last; first += unit)
-      if (!(is_wide_ && first + unit <= item_.count && ordinary(first, all_slots())))
+    auto const start = first;
+    for (int number = 0; first < last; first += unit, ++number)
+      if (!(is_wide_ && first + unit <= item_.count && ordinary(first, number, all_slots())))
         for (auto begin = first; begin < last && begin < first + unit; begin += block)
           left_alone += careful(begin, all_slots());
+    write_held(start, all_slots());
     return left_alone;
   }
 
@@ -101,7 +104,8 @@ class warp_step {
 
   /// The usual case: everything finite, scales ordinary. False: nothing is written.
   template <int... I>
-  __device__ bool ordinary(std::int64_t first, std::integer_sequence<int, I...> sequence) const {
+  __device__ bool ordinary(std::int64_t first, int number,
+                           std::integer_sequence<int, I...> sequence) {
     values x;
     scales old;
     (load_scales<I>(first, old), ...);
@@ -117,7 +121,7 @@ class warp_step {
       (write_moment<I>(first + at, x.s[I], most, fades), ...);
       write_parameter(first + at, x.p);
     }
-    (write_scales<I>(first, most), ...);
+    (write_scales<I>(first, number, most), ...);
     return true;
   }
 
@@ -220,11 +224,22 @@ class warp_step {
   }
 
   template <int I>
-  __device__ void write_scales(std::int64_t first, maxima const& most) const {
-    if constexpr (codec_at<I>::scaled)
+  __device__ void write_scales(std::int64_t first, [[maybe_unused]] int number,
+                               maxima const& most) {
+    if constexpr (codec_at<I>::scaled && groups == 1) {
+      if (warp::lane() == number) held_[I] = most.of[I][0], holds_ = true;
+    } else if constexpr (codec_at<I>::scaled) {
       if (warp::lane() % layout<block>::sharing == 0)
         for (int g = 0; g < groups; ++g)
           item_.moments[I].scales[block_of<block>(place(first, g))] = most.of[I][g];
+    }
+  }
+  /// The scales of units that are one block each lie side by side, and are written together.
+  template <int... I>
+  __device__ void write_held(std::int64_t start, std::integer_sequence<int, I...>) const {
+    if (!holds_) return;
+    [[maybe_unused]] auto const at = block_of<block>(start) + warp::lane();
+    ((codec_at<I>::scaled ? void(item_.moments[I].scales[at] = held_[I]) : void()), ...);
   }
 
   __device__ parameter_code<U> parameter_codes(F p, std::int64_t i) const {
@@ -341,6 +356,8 @@ class warp_step {
   constants_of<Rule> const k_;
   float const multiplier_;
   bool const is_wide_;
+  float held_[arrays];  // the scale of the unit whose number is this thread's
+  bool holds_ = false;
 };
 
 }  // namespace memfit::detail

@@ -42,7 +42,13 @@ struct four {
   __device__ static four load(Code const* p) {
     return {*reinterpret_cast<decltype(word) const*>(p)};
   }
-  __device__ void store(Code* p) const { *reinterpret_cast<decltype(word)*>(p) = word; }
+  __device__ void store(Code* p) const {
+    auto* const to = reinterpret_cast<decltype(word)*>(p);
+    if constexpr (sizeof(Code) == 1)
+      *to = word;
+    else
+      __stwb(to, word);  // of a plain store of a vector the compiler may make four
+  }
 
   /// Code i, with zeros above it.
   __device__ warp::u32 operator[](int i) const {
