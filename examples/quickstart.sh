@@ -23,7 +23,8 @@ quietly() {
 mkdir -p "$out"
 if command -v ninja >/dev/null; then export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}; fi
 echo "memfit: building gpt2_train"
-quietly cmake -S . -B "$out/tree" -DCMAKE_BUILD_TYPE=Release -DMEMFIT_BUILD_TESTS=OFF -DMEMFIT_BUILD_BENCH=OFF
+quietly cmake -S . -B "$out/tree" -DCMAKE_BUILD_TYPE=Release \
+  -DMEMFIT_BUILD_TESTS=OFF -DMEMFIT_BUILD_BENCH=OFF -DMEMFIT_CUDA=OFF
 quietly cmake --build "$out/tree" --target gpt2_train -j "$(nproc)"
 
 # The same seed and batches each time: only the format of the moments differs. linear8 is the control.

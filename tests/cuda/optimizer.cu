@@ -33,7 +33,10 @@ struct tensors {
   std::vector<test::on_device<float>> device;
 
   explicit tensors(std::vector<std::int64_t> const& counts, std::uint64_t seed) {
-    for (auto n : counts) host.push_back(input(n, seed++));
+    for (auto n : counts) {
+      names.push_back(std::string("t").append(std::to_string(host.size())));
+      host.push_back(input(n, seed++));
+    }
     for (auto const& h : host) device.emplace_back(h);
   }
   refs on_host() {
@@ -59,18 +62,10 @@ struct tensors {
   template <class All, class Data>
   refs views(All& all, Data const& data) {
     refs r;
-    for (auto& t : all) {
-      names.push_back("t" + std::to_string(r.size()));
-      r.push_back({data(t), std::ssize(host[r.size()]), {}});
-    }
-    for (std::size_t i = 0; i < r.size(); ++i) r[i].name = names[names.size() - r.size() + i];
+    for (auto& t : all) r.push_back({data(t), std::ssize(host[r.size()]), names[r.size()]});
     return r;
   }
-  std::vector<std::string> names = [] {
-    std::vector<std::string> n;
-    n.reserve(100'000);
-    return n;
-  }();
+  std::vector<std::string> names;
 };
 
 template <class A, class B>
