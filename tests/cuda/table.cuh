@@ -243,7 +243,7 @@ class table_row_test {
   std::vector<tensor> tensors_;
   std::uint64_t nonfinite_ = 0;
   on_device<std::uint64_t> nonfinite_device_{std::vector<std::uint64_t>{0}};
-  std::unique_ptr<memfit::step_list<Rule>> list_;
+  memfit::owner<memfit::step_list<Rule>> list_;
 };
 
 /// Every rule with this format and parameter column.

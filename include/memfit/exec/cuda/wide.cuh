@@ -136,21 +136,24 @@ __device__ inline bool is_wide(void const* data, int size) {
   return reinterpret_cast<std::uintptr_t>(data) % static_cast<unsigned>(wide * size) == 0;
 }
 
+template <int Lanes>
+__device__ std::uint32_t largest_by_shuffles(std::uint32_t x) {
+  for (int reach = 1; reach < Lanes; reach *= 2)
+    x = ops<float>::larger(x, __shfl_xor_sync(warp::everyone, x, reach));
+  return x;
+}
+
 /// The largest pattern among `Lanes` neighbouring threads, for all of them.
 template <int Lanes>
 __device__ std::uint32_t largest_of(std::uint32_t x) {
 #if __CUDA_ARCH__ >= 800
-  constexpr bool reduces = Lanes == warp::lanes;
-#else
-  constexpr bool reduces = false;
-#endif
-  if constexpr (reduces) {
+  if constexpr (Lanes == warp::lanes)
     return __reduce_max_sync(warp::everyone, x);
-  } else {
-    for (int reach = Lanes / 2; reach > 0; reach /= 2)
-      x = ops<float>::larger(x, __shfl_xor_sync(warp::everyone, x, reach));
-    return x;
-  }
+  else
+    return largest_by_shuffles<Lanes>(x);
+#else
+  return largest_by_shuffles<Lanes>(x);
+#endif
 }
 
 }  // namespace memfit::detail
