@@ -20,7 +20,8 @@ template <executor E, tensor T>
 void zero(E const& exec, T&& t) {
   auto const r = ref(t);
   detail::require_data("zero", "the tensor", r.name, r);
-  exec.fill(r.data, 0, r.count * static_cast<std::int64_t>(sizeof *r.data));
+  auto const bytes = r.count * static_cast<std::int64_t>(sizeof *r.data);
+  detail::naming("zero", r.name, r.count, 1, [&] { exec.fill(r.data, 0, bytes); });
 }
 
 /// Copies a tensor to another one of the same count and element type, both in the executor's
@@ -36,7 +37,8 @@ void copy(E const& exec, From&& from, To&& to) {
   detail::require_data("copy", "the target", b.name, b);
   detail::require_count("copy", "the target", b.name, b, a.count);
   detail::require_disjoint("copy", b.name, "the source", a, "the target", b);
-  exec.copy(b.data, a.data, a.count * static_cast<std::int64_t>(sizeof *a.data));
+  auto const bytes = a.count * static_cast<std::int64_t>(sizeof *a.data);
+  detail::naming("copy", b.name, b.count, 1, [&] { exec.copy(b.data, a.data, bytes); });
 }
 
 /// The Euclidean norm over all elements of several tensors.
@@ -52,7 +54,7 @@ class global_norm {
     for (auto&& t : tensors) {
       auto const r = ref(t);
       detail::require_data("global_norm", "the tensor", r.name, r);
-      detail::naming("global_norm", r.name, r.count, [&] { norms_->add(r.count); });
+      detail::naming("global_norm", r.name, r.count, 1, [&] { norms_->add(r.count); });
       counts_.push_back(r.count);
     }
   }

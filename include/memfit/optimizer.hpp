@@ -119,7 +119,7 @@ class optimizer {
   }
 
   /// Registers one tensor with zero moments and returns its index. A second buffer of the parameter
-  /// column starts from the values the tensor has now.
+  /// column starts from the values the tensor has now. Steps captured in a graph before are void.
   template <tensor T>
   std::size_t add(T&& parameter) {
     static_assert(scalar_element<element_of<T>>,
@@ -140,7 +140,7 @@ class optimizer {
     e.count = t.count;
     e.visible = t.data;
     e.quantized = t.count >= options_.min_quantized && !is_kept_fp32(t.name);
-    detail::naming("optimizer::add", t.name, t.count, [&] {
+    detail::naming("optimizer::add", t.name, t.count, 1, [&] {
       e.moments = e.quantized ? fresh_moments<Format>(t.count) : fresh_moments<fp32>(t.count);
       e.kept = fresh_kept(e);
       e.steps = fresh_counter();
@@ -202,7 +202,9 @@ class optimizer {
                            std::to_string(entries_.size()) + " tensors");
     take_news();
     auto const call = call_with(g);
-    detail::naming("optimizer::step", first_name(), elements(), [&] {
+    if (entries_.empty()) return;
+    auto const& first = entries_.front();
+    detail::naming("optimizer::step", first.name, first.count, std::ssize(entries_), [&] {
       engine_->quantized->step(0, places_[1], call);
       engine_->exact->step(0, places_[0], call);
     });
@@ -217,7 +219,7 @@ class optimizer {
     look_at("optimizer::step_one", index, ref(gradient));
     take_news();
     auto const& e = entries_[index];
-    detail::naming("optimizer::step_one", e.name, e.count,
+    detail::naming("optimizer::step_one", e.name, e.count, 1,
                    [&] { list_of(e).step(e.place, 1, call_with(g)); });
   }
 
@@ -473,7 +475,6 @@ class optimizer {
     }
     news_.push_back({index, place});
   }
-  std::string_view first_name() const { return entries_.empty() ? "" : entries_.front().name; }
   void take_news() {
     for (auto const& n : news_) {
       auto& e = entries_[n.index];

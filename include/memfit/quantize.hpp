@@ -56,8 +56,10 @@ void quantize(E const& exec, In&& in, Codes&& codes, Scales&& scales) {
   static_assert(scalar_element<element_of<In>>,
                 "memfit::quantize: elements are fp32, bf16 or fp16");
   detail::require_quantized<Format, R>("quantize", x, c, s);
-  exec.template quantize<C, R, format_traits<Format, R>::block>(x.data, kind_of<element_of<In>>,
-                                                                x.count, c.data, s.data);
+  detail::naming("quantize", x.name, x.count, 1, [&] {
+    exec.template quantize<C, R, format_traits<Format, R>::block>(x.data, kind_of<element_of<In>>,
+                                                                  x.count, c.data, s.data);
+  });
 }
 
 /// Writes the values of `codes` under `scales` to `out` (fp32, bf16 or fp16). Counts, errors and
@@ -71,8 +73,10 @@ void dequantize(E const& exec, Codes&& codes, Scales&& scales, Out&& out) {
   using element = element_of<Out>;
   static_assert(scalar_element<element>, "memfit::dequantize: elements are fp32, bf16 or fp16");
   detail::require_quantized<Format, R>("dequantize", x, c, s);
-  exec.template dequantize<C, R, format_traits<Format, R>::block>(c.data, s.data, x.count, x.data,
-                                                                  kind_of<element>);
+  detail::naming("dequantize", x.name, x.count, 1, [&] {
+    exec.template dequantize<C, R, format_traits<Format, R>::block>(c.data, s.data, x.count, x.data,
+                                                                    kind_of<element>);
+  });
 }
 
 }  // namespace memfit

@@ -112,7 +112,8 @@ void step(E const& exec, Rule const& r, std::int64_t step_number, P&& parameter,
   for (auto const& m : moments) item.moments[slot++] = m;
   item.constants = r.at(step_number);
   item.key = make_noise_key(seed, step_number, id);
-  exec.template step<Rule, Format, column>(item, g);
+  detail::naming("step", p.name, p.count, 1,
+                 [&] { exec.template step<Rule, Format, column>(item, g); });
 }
 
 }  // namespace memfit

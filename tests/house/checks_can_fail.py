@@ -176,13 +176,17 @@ class OneDefinition(Tree):
 
 class Device(Tree):
     def test_forgotten_names(self):
-        def device(*names):
-            return {"device.cu": "".join(f"memfit::{name}\n" for name in names)}
+        def device(*names, table=("linear8", "momentum")):
+            def listed(all_names):
+                return "".join(f"memfit::{name}\n" for name in all_names)
 
-        source = ("--source", "TREE/device.cu")
+            return {"device.cu": listed(names), "table.cu": listed(table)}
+
+        source = ("--source", "TREE/device.cu", "--table", "TREE/table.cu")
         self.passes("device.py", *source, changes=device("linear8", "momentum"))
         self.fails("device.py", "lacks linear8", device("momentum"), *source)
         self.fails("device.py", "lacks momentum", device("linear8"), *source)
+        self.fails("device.py", "the table lacks linear8", device("linear8", "momentum", table=["momentum"]), *source)
 
 
 class Readme(Tree):

@@ -21,12 +21,19 @@ inline std::string called(std::string_view name) {
   throw argument_error("memfit::" + std::string(call) + ": " + called(name) + ": " + why);
 }
 
-/// Calls work; what a device or its memory refuses is said again with the call and the tensor.
+/// "tensor 'wte' of 100 elements", and how many more there are.
+inline std::string called(std::string_view first, std::int64_t elements, std::int64_t tensors) {
+  auto const text = called(first) + " of " + std::to_string(elements) + " elements";
+  return tensors < 2 ? text : text + " and " + std::to_string(tensors - 1) + " more tensors";
+}
+
+/// Calls work; what a device or its memory refuses is said again with the call and the tensors.
 template <class Work>
-void naming(std::string_view call, std::string_view name, std::int64_t count, Work const& work) {
+void naming(std::string_view call, std::string_view first, std::int64_t elements,
+            std::int64_t tensors, Work const& work) {
   auto const where = [&](error const& e) {
-    return "memfit::" + std::string(call) + ": " + called(name) + " of " + std::to_string(count) +
-           " elements: " + e.what();
+    return "memfit::" + std::string(call) + ": " + called(first, elements, tensors) + ": " +
+           e.what();
   };
   try {
     work();
