@@ -60,7 +60,7 @@ struct tensors {
   refs views(All& all, Data const& data) {
     refs r;
     for (auto& t : all) {
-      names.push_back("t" + std::to_string(r.size()));
+      names.emplace_back("t").append(std::to_string(r.size()));
       r.push_back({data(t), std::ssize(host[r.size()]), {}});
     }
     for (std::size_t i = 0; i < r.size(); ++i) r[i].name = names[names.size() - r.size() + i];
