@@ -10,13 +10,14 @@
 #include <string>
 #include <thread>
 
+#include "cases.hpp"
 #include "memfit/memfit.hpp"
 #include "memory.hpp"
 
 namespace {
 
 using memfit::ops;
-using memfit::bench::array;
+using memfit::bench::array, memfit::bench::count;
 
 constexpr std::int64_t most = std::int64_t{1} << 27;
 
@@ -98,28 +99,11 @@ struct stream_dequantize {
   }
 };
 
-void count(benchmark::State& state, std::int64_t n, double bytes) {
-  auto const done = static_cast<double>(state.iterations()) * static_cast<double>(n);
-  state.counters["elements/s"] = benchmark::Counter(done, benchmark::Counter::kIsRate);
-  state.counters["bytes/s"] = benchmark::Counter(done * bytes, benchmark::Counter::kIsRate);
-}
-
 template <class Stream>
 void stream(benchmark::State& state, Stream const& body, double bytes) {
   memfit::host const exec(static_cast<int>(state.range(1)));
   for (auto _ : state) in_tasks(exec, state.range(0), body);
   count(state, state.range(0), bytes);
-}
-
-/// Bytes that a step moves per parameter: everything but the gradient is read and written.
-template <class Format, class Column>
-double step_bytes() {
-  using m = memfit::codec_for<Format, memfit::range::any>;
-  double bytes = 4 + 2.0 * sizeof(typename Column::code) + 4.0 * sizeof(typename m::code);
-  if constexpr (!std::is_void_v<typename Column::kept>)
-    bytes += 2.0 * sizeof(typename Column::kept);
-  if constexpr (m::scaled) bytes += 16.0 / memfit::format_traits<Format, memfit::range::any>::block;
-  return bytes;
 }
 
 template <class Format, class Param>
@@ -151,7 +135,7 @@ void step(benchmark::State& state) {
     item.constants = rule.at(++t);
     exec.step<memfit::adamw, Format, column>(item, {});
   }
-  count(state, n, step_bytes<Format, column>());
+  count(state, n, memfit::bench::step_bytes<Format, column>());
 }
 
 template <class Format, memfit::range R>
@@ -164,7 +148,7 @@ void quantize(benchmark::State& state) {
   memfit::tensor_ref<float> const scales(a.first_scales.as<float>(),
                                          memfit::block_count<Format>(n));
   for (auto _ : state) memfit::quantize<Format, R>(exec, x, codes, scales);
-  count(state, n, 5 + 4.0 / 256);
+  count(state, n, memfit::bench::transform_bytes<Format>());
 }
 
 template <class Format, memfit::range R>
@@ -179,7 +163,7 @@ void dequantize(benchmark::State& state) {
   memfit::quantize<Format, R>(exec, memfit::tensor_ref<float const>(a.gradient.as<float>(), n),
                               codes, scales);
   for (auto _ : state) memfit::dequantize<Format, R>(exec, codes, scales, x);
-  count(state, n, 5 + 4.0 / 256);
+  count(state, n, memfit::bench::transform_bytes<Format>());
 }
 
 template <class Function>
@@ -195,20 +179,16 @@ void add(std::string const& name, Function f) {
   if (all > 1) b->Args({most, all});
 }
 
-template <class Format>
-void add_steps(std::string const& state) {
-  add("step/adamw/" + state + "/fp32", step<Format, memfit::fp32>);
-  add("step/adamw/" + state + "/bf16", step<Format, memfit::bf16>);
-  add("step/adamw/" + state + "/split_bf16", step<Format, memfit::split<memfit::bf16>>);
+void add_steps() {
+  memfit::bench::for_each_step(
+      []<class Format, class Param>(std::string const& name) { add(name, step<Format, Param>); });
 }
 
-template <class Format>
-void add_codecs(std::string const& name) {
-  using memfit::range;
-  add("quantize/" + name, quantize<Format, range::any>);
-  add("quantize/" + name + "/non_negative", quantize<Format, range::non_negative>);
-  add("dequantize/" + name, dequantize<Format, range::any>);
-  add("dequantize/" + name + "/non_negative", dequantize<Format, range::non_negative>);
+void add_quantizers() {
+  memfit::bench::for_each_quantizer([]<class Format, memfit::range R>(std::string const& name) {
+    add("quantize/" + name, quantize<Format, R>);
+    add("dequantize/" + name, dequantize<Format, R>);
+  });
 }
 
 void add_streams() {
@@ -233,14 +213,8 @@ void add_streams() {
 
 int main(int argc, char** argv) {
   add_streams();
-  add_steps<memfit::fp32>("fp32");
-  add_steps<memfit::bf16>("bf16");
-  add_steps<memfit::float8>("float8");
-  add_steps<memfit::dynamic8>("dynamic8");
-  add_steps<memfit::linear8>("linear8");
-  add_codecs<memfit::float8>("float8");
-  add_codecs<memfit::dynamic8>("dynamic8");
-  add_codecs<memfit::linear8>("linear8");
+  add_steps();
+  add_quantizers();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

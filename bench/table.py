@@ -1,7 +1,8 @@
-"""Turns the JSON of bench_step into the table of bench/README.md.
+"""Turns the JSON of bench_step or bench_step_cuda into a table of bench/README.md.
 
 bench_step --benchmark_out=FILE --benchmark_out_format=json --benchmark_repetitions=5 …, then table.py FILE. Quotes medians
-where there are repetitions; the ratios are to the loop that moves the same bytes, in elements per second.
+where there are repetitions; benchmarks that were left out have no row. On the host the ratios are to the loop that moves
+the same bytes, in bytes, and to the fp32 step, in elements per second; on a CUDA device to a copy that moves the same bytes.
 """
 
 import json
@@ -11,28 +12,55 @@ LIMITS = {"step": "stream/16B", "quantize": "stream/quantize", "dequantize": "st
 
 
 def read(path):
+    """Whether a CUDA device was measured, and (name, n, threads) -> counters."""
     with open(path, encoding="utf-8") as file:
-        runs = json.load(file)["benchmarks"]
+        document = json.load(file)
+    runs = [run for run in document["benchmarks"] if "elements/s" in run]
     medians = [run for run in runs if run.get("aggregate_name") == "median"] or runs
     speed = {}
     for run in medians:
-        name, n, threads, *_ = run["run_name"].split("/n:")[0], *run["run_name"].split("/n:")[1].split("/")
-        speed[(name, int(n), int(threads.split(":")[1]))] = (run["elements/s"], run["bytes/s"])
-    return speed
+        name, rest = run["run_name"].split("/n:")
+        n, *others = rest.split("/")
+        threads = next((int(word.split(":")[1]) for word in others if word.startswith("threads:")), 1)
+        speed[(name, int(n), threads)] = run
+    return "device" in document["context"], speed
+
+
+def row(*cells):
+    print(f"| {' | '.join(str(cell) for cell in cells)} |")
+
+
+def head(*names):
+    row(*names)
+    row(*["---"] * len(names))
+
+
+def rates(run):
+    return f"{run['elements/s'] / 1e9:.2f}", f"{run['bytes/s'] / 1e9:.1f}"
+
+
+def print_host(speed):
+    def ratio(run, other, counter):
+        return f"{run[counter] / speed[other][counter]:.2f}" if other in speed else ""
+
+    head("benchmark", "elements", "threads", "G elements/s", "GB/s", "of its limit", "of step/…/fp32")
+    for (name, n, threads), run in sorted(speed.items(), key=lambda item: (item[0][1:], item[0][0])):
+        kind, *_, last = name.split("/")
+        # What a step with other columns moves differs from the 16 bytes of the limit: compare bytes.
+        of_limit = ratio(run, (LIMITS.get(kind), n, threads), "bytes/s")
+        of_exact = ratio(run, (f"step/adamw/fp32/{last}", n, threads), "elements/s") if kind == "step" else ""
+        row(name, n, threads, *rates(run), of_limit, of_exact)
+
+
+def print_cuda(speed):
+    head("benchmark", "elements", "G elements/s", "GB/s", "of copy")
+    for (name, n, _), run in sorted(speed.items(), key=lambda item: (item[0][1], item[0][0])):
+        row(name, n, *rates(run), f"{run['of_copy']:.2f}")
 
 
 def main():
-    speed = read(sys.argv[1])
-    print("| benchmark | elements | threads | G elements/s | GB/s | of its limit | of step/…/fp32 |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    for (name, n, threads), (elements, moved) in sorted(speed.items(), key=lambda item: (item[0][1:], item[0][0])):
-        kind, *_, last = name.split("/")
-        limit = speed.get((LIMITS.get(kind), n, threads))
-        exact = speed.get((f"step/adamw/fp32/{last}", n, threads)) if kind == "step" else None
-        # What a step with other columns moves differs from the 16 bytes of the limit: compare bytes.
-        of_limit = f"{moved / limit[1]:.2f}" if limit else ""
-        of_exact = f"{elements / exact[0]:.2f}" if exact else ""
-        print(f"| {name} | {n} | {threads} | {elements / 1e9:.2f} | {moved / 1e9:.1f} | {of_limit} | {of_exact} |")
+    on_cuda, speed = read(sys.argv[1])
+    (print_cuda if on_cuda else print_host)(speed)
 
 
 if __name__ == "__main__":

@@ -30,8 +30,11 @@ if(NOT memfit_cuda_architectures_given AND memfit_native)
   list(REMOVE_DUPLICATES CMAKE_CUDA_ARCHITECTURES)
 endif()
 
-# Tests compile many kernels for one device: the one that is here, or any that understands this PTX.
-if(memfit_native)
+# Tests and benchmarks compile many kernels for what was asked for, else for one device: the one that is here, or any that
+# understands this PTX.
+if(memfit_cuda_architectures_given)
+  set(memfit_test_architectures ${memfit_cuda_architectures_given})
+elseif(memfit_native)
   set(memfit_test_architectures ${memfit_native})
 else()
   set(memfit_test_architectures 80-virtual)

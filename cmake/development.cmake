@@ -12,6 +12,9 @@ if(MEMFIT_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${MEMFIT_CCACHE})
 endif()
 
+# Builds every program whose tests are labelled gpu.
+add_custom_target(gpu_tests)
+
 # memfit_test(<name> SOURCES <file>... [LABELS <label>...] [LIBRARIES <target>...])
 #
 # A GoogleTest program that is one entry of ctest. Label `large` keeps a test that wants much memory or time, and
@@ -28,6 +31,9 @@ function(memfit_test name)
   set_tests_properties(${name} PROPERTIES
     LABELS "${arg_LABELS}"
     FAIL_REGULAR_EXPRESSION "0 tests from 0 test suites ran")
+  if("gpu" IN_LIST arg_LABELS)
+    add_dependencies(gpu_tests ${name})
+  endif()
 endfunction()
 
 # memfit_cuda_test(<name> SOURCES <file>... [LIBRARIES <target>...])
@@ -39,6 +45,7 @@ function(memfit_cuda_test name)
   target_link_libraries(${name} PRIVATE memfit::memfit memfit_warnings memfit_test_support ${arg_LIBRARIES}
     CUDA::cudart GTest::gtest)
   set_target_properties(${name} PROPERTIES CUDA_ARCHITECTURES "${memfit_test_architectures}")
+  add_dependencies(gpu_tests ${name})
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
   set_tests_properties(${name} PROPERTIES
     LABELS gpu

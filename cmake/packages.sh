@@ -7,8 +7,11 @@
 #     Where nothing is missing it changes nothing and asks for nothing.
 #   need_cmake
 #     Makes `cmake` and `ctest` at least 3.25, through a private copy in build/tools where the system's is older.
+#   need_nvdisasm
+#     Where nvcc comes without its disassembler, puts one into build/tools/bin.
 
 packages_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+packages_tools=$packages_root/build/tools
 packages_updated=
 
 packages_stop() {
@@ -60,6 +63,14 @@ need_packages() {
   packages_updated=1
 }
 
+# Installs a Python package into build/tools.
+packages_pip() {
+  need_packages python3-venv
+  if ! { python3 -m venv "$packages_tools" && "$packages_tools/bin/pip" install --quiet "$1"; }; then
+    packages_stop "pip could not install $1 into build/tools"
+  fi
+}
+
 packages_cmake_is_new() {
   local version
   version=$("$1" --version 2>/dev/null | awk 'NR == 1 { print $3 }') || return 1
@@ -67,15 +78,24 @@ packages_cmake_is_new() {
 }
 
 need_cmake() {
-  local tools=$packages_root/build/tools
   need_packages cmake=cmake
   if packages_cmake_is_new cmake; then return 0; fi
-  if ! packages_cmake_is_new "$tools/bin/cmake"; then
+  if ! packages_cmake_is_new "$packages_tools/bin/cmake"; then
     echo "memfit: this system's CMake is older than 3.25; putting a newer one in build/tools"
-    need_packages python3-venv
-    if ! { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet 'cmake>=3.25,<4'; }; then
-      packages_stop "CMake 3.25 or newer is needed and pip could not install it"
-    fi
+    packages_pip 'cmake>=3.25,<4'
   fi
-  PATH=$tools/bin:$PATH
+  PATH=$packages_tools/bin:$PATH
+}
+
+need_nvdisasm() {
+  local nvcc found
+  nvcc=$(command -v nvcc) || return 0
+  if command -v nvdisasm >/dev/null || [ -x "${nvcc%/*}/nvdisasm" ] || [ -x "$packages_tools/bin/nvdisasm" ]; then
+    return 0
+  fi
+  echo "memfit: nvcc has no nvdisasm beside it; putting one in build/tools"
+  packages_pip nvidia-cuda-nvdisasm
+  for found in "$packages_tools"/lib/python*/site-packages/nvidia/*/bin/nvdisasm; do
+    ln -sf "$found" "$packages_tools/bin/nvdisasm"
+  done
 }

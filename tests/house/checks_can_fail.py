@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The tests of the house can fail: each is shown small wrong trees and must name the fault, and a right one must pass."""
 
+import os
 import sys
 import tempfile
 import unittest
@@ -8,8 +9,10 @@ from pathlib import Path
 
 from house import run
 from include_cost import compiler_version
+from sass import nvdisasm
 
 HERE = Path(__file__).parent
+NVCC = os.environ.get("MEMFIT_NVCC")
 GUARDED = "#pragma once\n"
 RIGHT = {
     "memfit/core/error.hpp": GUARDED + "namespace memfit { struct error {}; }\n",
@@ -187,6 +190,45 @@ class Device(Tree):
         self.fails("device.py", "lacks linear8", device("momentum"), *source)
         self.fails("device.py", "lacks momentum", device("linear8"), *source)
         self.fails("device.py", "the table lacks linear8", device("linear8", "momentum", table=["momentum"]), *source)
+
+
+@unittest.skipUnless(NVCC, "no nvcc")
+class Sass(Tree):
+    KERNEL = """namespace memfit {
+struct sgd;
+struct fp32;
+namespace detail {
+template <class> struct plain_column;
+template <class, class, class> __global__ void NAME(float4 const* g, float4* p) { BODY }
+template __global__ void NAME<sgd, fp32, plain_column<fp32>>(float4 const*, float4*);
+}
+}
+"""
+    RIGHT_BODY = "auto const a = p[0], b = p[1]; p[0] = g[0]; p[1] = g[1]; p[2] = a; p[3] = b;"
+    EITHER = "__shared__ float4 s[32]; auto* q = (threadIdx.y == 0 ? s : p) + threadIdx.x; "
+
+    def kernel(self, body, name="step_parts"):
+        return {"one.cu": self.KERNEL.replace("NAME", name).replace("BODY", body)}
+
+    def setUp(self):
+        self.one = ("--nvcc", NVCC, "--source", "TREE/one.cu", "--architecture", "sm_80")
+
+    def test_words_of_ptxas(self):
+        self.passes("sass.py", *self.one, changes=self.kernel(self.RIGHT_BODY))
+        self.fails("sass.py", "nothing of a step kernel", self.kernel(self.RIGHT_BODY, name="other"), *self.one)
+        array = "float all[64]; for (int i = 0; i < 64; ++i) all[i ^ threadIdx.x] = g[i].x; p[0].x = all[threadIdx.y];"
+        self.fails("sass.py", "256 bytes stack frame", self.kernel(self.RIGHT_BODY + array), *self.one)
+
+    @unittest.skipUnless(NVCC and nvdisasm(NVCC), "no nvdisasm")
+    def test_machine_code(self):
+        for words, body in [
+            ("uses local memory", "float all[64]; for (int i = 0; i < 64; ++i) all[i ^ threadIdx.x] = g[i].x; p[0].x = all[1];"),
+            ("generic addresses: ST.E", self.EITHER + "q->x = 1.0f; p[5] = s[1];"),
+            ("generic addresses: LD.E.128", self.EITHER + "s[1] = a; p[5] = *q;"),
+        ]:
+            with self.subTest(words=words):
+                self.fails("sass.py", words, self.kernel(self.RIGHT_BODY + body), *self.one)
+        self.fails("sass.py", "has 0 LDG of 128 bits, .* want 4(.|\n)*has 0 STG", self.kernel("p[0].x = g[0].x;"), *self.one)
 
 
 class Readme(Tree):

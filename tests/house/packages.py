@@ -12,12 +12,18 @@ from pathlib import Path
 
 from house import ROOT, run
 
-NEEDED = ["bash", "dirname", "grep", "env", "awk", "sort", "head", "mkdir", "chmod", "tail"]
+NEEDED = ["bash", "dirname", "grep", "env", "awk", "sort", "head", "mkdir", "chmod", "tail", "cat", "ln"]
 DPKG = 'case " $INSTALLED " in *" ${!#} "*) echo installed ;; *) exit 1 ;; esac'
 
 VENV = """mkdir -p "$3/bin"
 printf '#!%s\\necho cmake version 3.31.0\\n' "$BASH" >"$3/bin/cmake"
-printf '#!%s\\n' "$BASH" >"$3/bin/pip"
+{ printf '#!%s\\n' "$BASH"; cat <<'PIP'; } >"$3/bin/pip"
+echo "pip $*" >>"$LOG"
+tool=${0%/*}/../lib/python3/site-packages/nvidia/cu13/bin
+mkdir -p "$tool"
+printf '#!%s\\necho disassembles\\n' "$BASH" >"$tool/nvdisasm"
+chmod +x "$tool/nvdisasm"
+PIP
 chmod +x "$3/bin/cmake" "$3/bin/pip"
 """
 
@@ -88,6 +94,20 @@ class Packages(unittest.TestCase):
                                  answers={**answer("3.22.1"), "python3": VENV})
         self.assertEqual(result.returncode, 0, result.stdout)
         self.assertRegex(result.stdout, r"older than 3.25(.|\n)*cmake version 3.31.0\n$")
+
+    def test_nvdisasm(self):
+        show = "need_nvdisasm; build/tools/bin/nvdisasm"
+        result, log = self.machine("need_nvdisasm")
+        self.assertEqual((result.returncode, result.stdout, log), (0, "", ""))
+        result, log = self.machine("need_nvdisasm", commands=["nvcc", "nvdisasm"])
+        self.assertEqual((result.returncode, result.stdout, log), (0, "", ""))
+        result, log = self.machine(f"{show}; {show}", installed="python3-venv", commands=["nvcc"], answers={"python3": VENV})
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertRegex(result.stdout, r"no nvdisasm(.|\n)*disassembles\ndisassembles\n$")
+        self.assertEqual(log, "pip install --quiet nvidia-cuda-nvdisasm\n")
+        result, _ = self.machine(show, installed="python3-venv", commands=["nvcc"], answers={"python3": "exit 1"})
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("could not install nvidia-cuda-nvdisasm", result.stdout)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,6 @@ __global__ void __launch_bounds__(threads_per_block)
   constexpr auto size = part_size<format_traits<Format, range::any>::block>;
   auto const stride = std::int64_t{gridDim.x} * warps_per_block;
   auto w = std::int64_t{blockIdx.x} * warps_per_block + threadIdx.x / warp::lanes;
-  unsigned left_alone = 0;
   for (; w < work.count; w += stride) {
     auto const* item = &work.single;
     auto first = w * size;
@@ -57,10 +56,10 @@ __global__ void __launch_bounds__(threads_per_block)
     }
     auto const end = first + size, count = item->active();
     warp_step<Rule, Format, Column> step(*item, multiplier);
-    left_alone += step(first, end < count ? end : count);
+    auto const left_alone = step(first, end < count ? end : count);
+    if (work.nonfinite != nullptr && left_alone != 0)
+      atomicAdd(reinterpret_cast<unsigned long long*>(work.nonfinite), 1ull * left_alone);
   }
-  if (work.nonfinite != nullptr && left_alone != 0)
-    atomicAdd(reinterpret_cast<unsigned long long*>(work.nonfinite), 1ull * left_alone);
 }
 
 /// Gradients that have moved, as an argument.
