@@ -1,6 +1,7 @@
-// Every rule's update and every format's encode and decode inside a kernel. Compiled by device.py
-// with the bare flags of a user who gives none; the lists below name every rule, format and
-// parameter column, and device.py checks that they do.
+// Every rule's update and every format's encode and decode inside a kernel, and the driver's own
+// kernels. Compiled by device.py with the bare flags of a user who gives none, and so for the oldest
+// device that the compiler knows; the lists below name every rule, format and parameter column, and
+// device.py checks that they do.
 #include <cstdint>
 
 #include "memfit/codec/column.hpp"
@@ -8,6 +9,7 @@
 #include "memfit/codec/float.hpp"
 #include "memfit/codec/linear.hpp"
 #include "memfit/codec/small_float.hpp"
+#include "memfit/memfit.cuh"
 #include "memfit/rule/adaptive.hpp"
 #include "memfit/rule/momentum.hpp"
 
@@ -72,4 +74,13 @@ void launch_all(float* p, std::uint32_t* code) {
   launch_rules(rules{}, p);
   launch_formats(formats{}, p, code);
   launch_columns(columns{}, p);
+}
+
+memfit::optimizer<memfit::adamw, memfit::float8> make(memfit::tensor_ref<float> p) {
+  memfit::cuda const exec;
+  memfit::zero(exec, p);
+  memfit::global_norm norm(exec, std::span(&p, 1));
+  memfit::quantize<memfit::dynamic8>(exec, p, memfit::tensor_ref<std::uint8_t>{},
+                                     memfit::tensor_ref<float>{});
+  return {exec, {}, std::span(&p, 1)};
 }
