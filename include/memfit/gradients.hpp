@@ -44,8 +44,9 @@ void copy(E const& exec, From&& from, To&& to) {
 /// The Euclidean norm over all elements of several tensors.
 ///
 /// Squares and sums are those of doubles, in an order that depends on the tensors' counts alone: no
-/// overflow for any fp32, bf16 or fp16, the same bits from every executor. 8 bytes per 1,024
-/// elements and some 50 per tensor in the executor's memory. Not finite where an element is not.
+/// overflow for any fp32, bf16 or fp16, the same bits from every executor. On CUDA it takes some 24
+/// bytes per 1,024 elements and 50 per tensor of the device's memory; on the host, for the time of
+/// a call. Not finite where an element is not.
 class global_norm {
  public:
   /// For tensors of the counts of these, in this order.
@@ -80,13 +81,30 @@ class global_norm {
                            " tensors for " + std::to_string(counts_.size()));
     for (std::size_t i = 0; i < places.size(); ++i)
       norms_->set(static_cast<std::int64_t>(i), places[i].first, places[i].second);
-    return norms_->compute();
+    double const* at = nullptr;
+    naming_all([&] { at = norms_->compute(); });
+    return at;
   }
 
   /// The last norm. Waits for the executor.
-  double value_sync() const { return norms_->value_sync(); }
+  double value_sync() const {
+    double value = 0;
+    naming_all([&] { value = norms_->value_sync(); });
+    return value;
+  }
 
  private:
+  template <class E>
+  static owner<norm_list> made_on(E const& exec) {
+    owner<norm_list> norms;
+    detail::naming("global_norm", "", 0, 0, [&] { norms = exec.norms(); });
+    return norms;
+  }
+  template <class Work>
+  void naming_all(Work const& work) const {
+    detail::naming("global_norm", "", counts_.empty() ? 0 : counts_[0], std::ssize(counts_), work);
+  }
+
   owner<norm_list> norms_;
   std::vector<std::int64_t> counts_;
 };

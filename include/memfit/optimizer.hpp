@@ -49,6 +49,8 @@ struct description {
   std::int64_t parameter_bytes = 0;
   std::int64_t kept_bytes = 0;
   std::int64_t state_bytes = 0;
+  /// Step counters, in rows of 512, and what the executor needs to know the tensors.
+  std::int64_t shared_bytes = 0;
 
   /// A table for people: a line per tensor, then the sums.
   std::string text() const {
@@ -86,7 +88,8 @@ struct description {
 /// moments are the optimizer's, in the executor's memory, as is a step counter (8 bytes) per
 /// tensor, which only the tensor's own steps advance. Results do not depend on the executor, on
 /// threads, vector units or on how a step is divided. Members are ordered on the executor; those
-/// that give numbers to the host wait for it, and their names end in _sync; so may registration.
+/// that give numbers to the host wait for it, and their names end in _sync; so do registration,
+/// keep_fp32 and to.
 /// Movable, not copyable; not for use from several threads at once. All members throw memfit::error
 /// before they change anything.
 template <rule Rule, format Format, class Param = fp32>
@@ -107,8 +110,10 @@ class optimizer {
     if (options_.min_quantized < 0)
       throw argument_error("memfit::optimizer: min_quantized is " +
                            std::to_string(options_.min_quantized));
-    nonfinite_ = engine_->allocate(sizeof(std::uint64_t));
-    engine_->fill(nonfinite_.data(), 0, nonfinite_.bytes());
+    naming_all("optimizer", [&] {
+      nonfinite_ = engine_->allocate(sizeof(std::uint64_t));
+      engine_->fill(nonfinite_.data(), 0, nonfinite_.bytes());
+    });
   }
 
   /// Registers a range of tensors, in order.
@@ -144,7 +149,7 @@ class optimizer {
       e.moments = e.quantized ? fresh_moments<Format>(t.count) : fresh_moments<fp32>(t.count);
       e.kept = fresh_kept(e);
       e.steps = fresh_counter();
-      entries_.reserve(entries_.size() + 1);
+      detail::room_for_one_more(entries_);
       enlist(e, entries_.size());
     });
     if (!where.empty()) extents_.emplace(where.begin, std::pair(where.end, entries_.size()));
@@ -155,29 +160,14 @@ class optimizer {
   }
 
   /// Keeps the moments of the tensor of this name in fp32 from now on; before or after
-  /// registration. Moments it already has keep their values.
+  /// registration. Moments it already has keep their values; then it waits for the executor, and
+  /// steps captured in a graph before are void.
   void keep_fp32(std::string_view name) {
     options_.keep_fp32.emplace_back(name);
     auto const found = index_.find(std::string(name));
     if (found == index_.end() || !entries_[found->second].quantized) return;
-    auto& e = entries_[found->second];
-    auto const place = e.place;
     try {
-      auto wide = fresh_moments<fp32>(e.count);
-      for (int slot = 0; slot < slots; ++slot) {
-        auto const values = moment_sync(found->second, slot);
-        engine_->copy_from_host(wide[slot_index(slot)].codes.data(), values.data(), e.count * 4);
-      }
-      std::swap(e.moments, wide);
-      e.quantized = false;
-      try {
-        enlist(e, found->second);
-      } catch (...) {
-        e.quantized = true;
-        std::swap(e.moments, wide);
-        throw;
-      }
-      engine_->quantized->retire(place);
+      naming_one("optimizer::keep_fp32", found->second, [&] { widen(found->second); });
     } catch (...) {
       options_.keep_fp32.pop_back();
       throw;
@@ -187,7 +177,8 @@ class optimizer {
   /// One step of every registered tensor; `gradients` runs parallel to them. An empty gradient
   /// (null data, no elements) leaves a tensor that has elements, and its counter, alone. An element
   /// whose gradient, new moment or new parameter is not finite keeps its parameter, and its moments
-  /// up to their block's new scale. Ordered on the executor.
+  /// up to their block's new scale. Ordered on the executor; after a device_error the step is done
+  /// in part or not at all.
   template <tensors Gradients>
   void step(Gradients&& gradients, gate g = {}) {
     require_hyperparameters("optimizer::step");
@@ -202,9 +193,7 @@ class optimizer {
                            std::to_string(entries_.size()) + " tensors");
     take_news();
     auto const call = call_with(g);
-    if (entries_.empty()) return;
-    auto const& first = entries_.front();
-    detail::naming("optimizer::step", first.name, first.count, std::ssize(entries_), [&] {
+    naming_all("optimizer::step", [&] {
       engine_->quantized->step(0, places_[1], call);
       engine_->exact->step(0, places_[0], call);
     });
@@ -219,8 +208,7 @@ class optimizer {
     look_at("optimizer::step_one", index, ref(gradient));
     take_news();
     auto const& e = entries_[index];
-    detail::naming("optimizer::step_one", e.name, e.count, 1,
-                   [&] { list_of(e).step(e.place, 1, call_with(g)); });
+    naming_one("optimizer::step_one", index, [&] { list_of(e).step(e.place, 1, call_with(g)); });
   }
 
   /// The hyper-parameters, to be changed between steps; step checks them.
@@ -230,7 +218,7 @@ class optimizer {
   /// From now on every step reads its hyper-parameters where `place` points, in the executor's
   /// memory, when it comes to run there; null: takes those of rule() when it is called. For
   /// schedules that a device computes, and for steps captured in a graph. What stands there is not
-  /// checked: with values that are not finite, every element is left as it was and counted.
+  /// checked; an element that it would bring to what is not finite is left as it was and counted.
   void rule_from(Rule const* place) { rule_at_ = place; }
 
   std::size_t size() const { return entries_.size(); }
@@ -239,7 +227,8 @@ class optimizer {
   std::int64_t steps_sync(std::size_t index) const {
     require_index("optimizer::steps_sync", index);
     std::int64_t count = 0;
-    engine_->copy_to_host(&count, entries_[index].steps, sizeof count);
+    naming_one("optimizer::steps_sync", index,
+               [&] { engine_->copy_to_host(&count, entries_[index].steps, sizeof count); });
     return count;
   }
 
@@ -253,7 +242,8 @@ class optimizer {
   /// moment was not finite. Waits for the executor.
   std::uint64_t nonfinite_sync() const {
     std::uint64_t count = 0;
-    engine_->copy_to_host(&count, nonfinite_.data(), sizeof count);
+    naming_all("optimizer::nonfinite_sync",
+               [&] { engine_->copy_to_host(&count, nonfinite_.data(), sizeof count); });
     return count;
   }
 
@@ -263,13 +253,16 @@ class optimizer {
     if (slot < 0 || slot >= slots)
       detail::refuse("optimizer::moment_sync", entries_[index].name,
                      "slot " + std::to_string(slot) + " of " + std::to_string(slots));
-    return decode_slot(entries_[index], slot, all_slots());
+    std::vector<float> values;
+    naming_one("optimizer::moment_sync", index,
+               [&] { values = decode_slot(entries_[index], slot, all_slots()); });
+    return values;
   }
 
   /// This optimizer on another executor: `parameters` are the same tensors there, in order, with
   /// the values that they have here. States, step counters and what the parameter columns keep go
-  /// along bit for bit. Throws argument_error where counts or names differ. Waits for both
-  /// executors.
+  /// along bit for bit, rule_from does not. Throws argument_error where counts or names differ.
+  /// Waits for both executors.
   template <executor E, tensors Tensors>
   optimizer to(E exec, Tensors&& parameters) const {
     optimizer out(std::move(exec), rule_, parameters, options_);
@@ -283,12 +276,7 @@ class optimizer {
         detail::refuse("optimizer::to", to.name,
                        std::to_string(to.count) + " elements for " + detail::called(from.name) +
                            " of " + std::to_string(from.count));
-      for (std::size_t slot = 0; slot < slot_index(slots); ++slot) {
-        carry(from.moments[slot].codes, out, to.moments[slot].codes);
-        carry(from.moments[slot].scales, out, to.moments[slot].scales);
-      }
-      carry(from.kept, out, to.kept);
-      carry(from.steps, out, to.steps, sizeof *to.steps);
+      naming_one("optimizer::to", i, [&] { carry(from, out, to); });
     }
     carry(nonfinite_, out, out.nonfinite_);
     return out;
@@ -305,18 +293,20 @@ class optimizer {
       d.state_bytes += t.state_bytes;
       d.tensors.push_back(std::move(t));
     }
+    for (auto const& row : counters_) d.shared_bytes += row.bytes();
+    d.shared_bytes += nonfinite_.bytes() + engine_->quantized->bytes() + engine_->exact->bytes();
     return d;
   }
 
  private:
   static constexpr int slots = slot_count<Rule>;
   static constexpr auto all_slots() { return std::make_integer_sequence<int, slots>(); }
-  static constexpr std::size_t slot_index(int slot) { return static_cast<std::size_t>(slot); }
+  static constexpr std::size_t index_of(std::int64_t i) { return static_cast<std::size_t>(i); }
 
   struct moment_buffers {
     buffer codes, scales;
   };
-  using moments_array = std::array<moment_buffers, slot_index(slots)>;
+  using moments_array = std::array<moment_buffers, index_of(slots)>;
 
   struct gradient_place {
     void const* data = nullptr;
@@ -344,14 +334,46 @@ class optimizer {
     gradient_place gradient;
   };
 
+  /// Gives a quantized tensor fp32 moments of the same values.
+  void widen(std::size_t index) {
+    auto& e = entries_[index];
+    auto const place = e.place;
+    auto wide = fresh_moments<fp32>(e.count);
+    for (int slot = 0; slot < slots; ++slot) {
+      auto const values = decode_slot(e, slot, all_slots());
+      engine_->copy_from_host(wide[index_of(slot)].codes.data(), values.data(), e.count * 4);
+    }
+    std::swap(e.moments, wide);
+    e.quantized = false;
+    try {
+      enlist(e, index);
+    } catch (...) {
+      e.quantized = true;
+      std::swap(e.moments, wide);
+      throw;
+    }
+    engine_->quantized->retire(place);
+  }
+
+  /// Names what a device or its memory refuses.
+  template <class Work>
+  void naming_one(char const* call, std::size_t index, Work const& work) const {
+    detail::naming(call, entries_[index].name, entries_[index].count, 1, work);
+  }
+  template <class Work>
+  void naming_all(char const* call, Work const& work) const {
+    detail::naming(call, entries_.empty() ? std::string_view() : entries_.front().name,
+                   entries_.empty() ? 0 : entries_.front().count, std::ssize(entries_), work);
+  }
+
   void enlist(entry& e, std::size_t index) {
     step_item<Rule> item{};
     item.visible = e.visible;
     item.kept = e.kept.data();
     item.count = e.count;
     for (int slot = 0; slot < slots; ++slot)
-      item.moments[slot] = {e.moments[slot_index(slot)].codes.data(),
-                            static_cast<float*>(e.moments[slot_index(slot)].scales.data())};
+      item.moments[slot] = {e.moments[index_of(slot)].codes.data(),
+                            static_cast<float*>(e.moments[index_of(slot)].scales.data())};
     item.steps = e.steps;
     item.id = static_cast<std::int64_t>(index);
     list_of(e).add(item);
@@ -366,8 +388,9 @@ class optimizer {
   std::int64_t* fresh_counter() {
     constexpr std::size_t row = 512;
     if (entries_.size() / row >= counters_.size()) {
-      counters_.push_back(engine_->allocate(row * sizeof(std::int64_t)));
-      engine_->fill(counters_.back().data(), 0, counters_.back().bytes());
+      buffer zeroed = engine_->allocate(row * sizeof(std::int64_t));
+      engine_->fill(zeroed.data(), 0, zeroed.bytes());
+      counters_.push_back(std::move(zeroed));
     }
     return static_cast<std::int64_t*>(counters_[entries_.size() / row].data()) +
            entries_.size() % row;
@@ -380,6 +403,14 @@ class optimizer {
   }
   void carry(buffer const& from, optimizer const& other, buffer const& to) const {
     carry(from.data(), other, to.data(), to.bytes());
+  }
+  void carry(entry const& from, optimizer const& other, entry const& to) const {
+    for (int slot = 0; slot < slots; ++slot) {
+      carry(from.moments[index_of(slot)].codes, other, to.moments[index_of(slot)].codes);
+      carry(from.moments[index_of(slot)].scales, other, to.moments[index_of(slot)].scales);
+    }
+    carry(from.kept, other, to.kept);
+    carry(from.steps, other, to.steps, sizeof *to.steps);
   }
 
   void require_hyperparameters(char const* call) const {
@@ -445,17 +476,22 @@ class optimizer {
   buffer fresh_kept(entry const& e) const {
     using kept = typename column::kept;
     if constexpr (!std::is_void_v<kept>) {
-      std::vector<typename column::code> seen(static_cast<std::size_t>(e.count));
-      engine_->copy_to_host(seen.data(), e.visible, e.count * bytes_of(kind_of<element>));
-      std::vector<kept> values(seen.size());
-      for (std::size_t i = 0; i < seen.size(); ++i) {
-        float const x = column::decode_visible(std::uint32_t{seen[i]});
-        values[i] = static_cast<kept>(column::encode(x, 0u).kept);
+      buffer all = engine_->allocate(e.count * static_cast<std::int64_t>(sizeof(kept)));
+      constexpr std::int64_t at_once = std::int64_t{1} << 16;
+      std::vector<typename column::code> seen(at_once);
+      std::vector<kept> values(at_once);
+      for (std::int64_t first = 0; first < e.count; first += at_once) {
+        auto const n = e.count - first < at_once ? e.count - first : at_once;
+        engine_->copy_to_host(seen.data(), static_cast<typename column::code*>(e.visible) + first,
+                              n * bytes_of(kind_of<element>));
+        for (std::int64_t i = 0; i < n; ++i) {
+          float const x = column::decode_visible(std::uint32_t{seen[index_of(i)]});
+          values[index_of(i)] = static_cast<kept>(column::encode(x, 0u).kept);
+        }
+        engine_->copy_from_host(static_cast<kept*>(all.data()) + first, values.data(),
+                                n * static_cast<std::int64_t>(sizeof(kept)));
       }
-      auto const bytes = e.count * static_cast<std::int64_t>(sizeof(kept));
-      buffer b = engine_->allocate(bytes);
-      engine_->copy_from_host(b.data(), values.data(), bytes);
-      return b;
+      return all;
     } else {
       return {};
     }

@@ -3,12 +3,14 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
 
-#include "cuda/device.hpp"
+#include "cuda/tensors.hpp"
 #include "memfit/exec/host.hpp"
 #include "memfit/memfit.cuh"
 #include "support/inputs.hpp"
@@ -17,65 +19,13 @@
 namespace {
 
 using memfit::tensor_ref;
-using refs = std::vector<tensor_ref<float>>;
-using vectors = std::vector<std::vector<float>>;
+using test::expect_same_states, test::refs, test::tensors;
 using optimizer8 = memfit::optimizer<memfit::adamw, memfit::float8>;
 
 constexpr memfit::adamw rule{.lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .weight_decay = 0.1};
 
 std::vector<float> input(std::int64_t n, std::uint64_t seed) {
-  return test::make_input(test::kind::normal, n, seed);
-}
-
-/// Some tensors, on the host and on the device.
-struct tensors {
-  vectors host;
-  std::vector<test::on_device<float>> device;
-
-  explicit tensors(std::vector<std::int64_t> const& counts, std::uint64_t seed) {
-    for (auto n : counts) {
-      names.push_back(std::string("t").append(std::to_string(host.size())));
-      host.push_back(input(n, seed++));
-    }
-    for (auto const& h : host) device.emplace_back(h);
-  }
-  refs on_host() {
-    return views(host, [](auto& t) { return t.data(); });
-  }
-  refs on_device() {
-    return views(device, [](auto& t) { return t.data(); });
-  }
-  void set(std::uint64_t seed) {
-    for (std::size_t i = 0; i < host.size(); ++i) {
-      host[i] = input(std::ssize(host[i]), seed + i);
-      device[i].set(host[i]);
-    }
-  }
-  void expect_same() const {
-    for (std::size_t i = 0; i < host.size(); ++i) {
-      EXPECT_EQ(device[i].get(), host[i]) << "tensor " << i;
-      EXPECT_TRUE(device[i].intact()) << "tensor " << i;
-    }
-  }
-
- private:
-  template <class All, class Data>
-  refs views(All& all, Data const& data) {
-    refs r;
-    for (auto& t : all) r.push_back({data(t), std::ssize(host[r.size()]), names[r.size()]});
-    return r;
-  }
-  std::vector<std::string> names;
-};
-
-template <class A, class B>
-void expect_same_states(A const& a, B const& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    for (int s = 0; s < 2; ++s) EXPECT_EQ(a.moment_sync(i, s), b.moment_sync(i, s)) << i;
-    EXPECT_EQ(a.steps_sync(i), b.steps_sync(i)) << i;
-  }
-  EXPECT_EQ(a.nonfinite_sync(), b.nonfinite_sync());
+  return test::normal_input(n, seed);
 }
 
 std::vector<std::int64_t> const some{5000, 300, 0, 4096, 1, 4095};
@@ -84,26 +34,26 @@ TEST(cuda_optimizer, works_as_on_the_host) {
   tensors p(some, 1), g(some, 10);
   test::stream s;
   memfit::cuda const exec{s};
-  optimizer8 host(memfit::host{1}, rule, p.on_host()), device(exec, rule, p.on_device());
+  optimizer8 host(memfit::host{1}, rule, p.on_host()), device(exec, rule, p.on_device_side());
   EXPECT_EQ(host.describe().text(), device.describe().text());
   for (std::uint64_t step = 1; step <= 3; ++step) {
     g.set(100 * step);
     if (step == 2) g.device[0].set(g.host[0] = std::vector<float>(5000, std::nanf("")));
     host.rule().lr = device.rule().lr = 0.01 / static_cast<double>(step);
     host.step(g.on_host());
-    device.step(g.on_device());
+    device.step(g.on_device_side());
     s.wait();
   }
   host.keep_fp32("t0");
   device.keep_fp32("t0");
   host.step_one(0, g.on_host()[0]);
-  device.step_one(0, g.on_device()[0]);
+  device.step_one(0, g.on_device_side()[0]);
   auto without_the_second = [](refs r) {
     r[1] = {};
     return r;
   };
   host.step(without_the_second(g.on_host()));
-  device.step(without_the_second(g.on_device()));
+  device.step(without_the_second(g.on_device_side()));
   s.wait();
   p.expect_same();
   expect_same_states(host, device);
@@ -116,8 +66,8 @@ TEST(cuda_optimizer, added_tensors_join_those_that_have_stepped) {
   optimizer8 host(memfit::host{1}, rule), device(memfit::cuda{}, rule);
   for (std::size_t i = 0; i < some.size(); ++i) {
     host.add(p.on_host()[i]);
-    device.add(p.on_device()[i]);
-    auto h = g.on_host(), d = g.on_device();
+    device.add(p.on_device_side()[i]);
+    auto h = g.on_host(), d = g.on_device_side();
     h.resize(i + 1);
     d.resize(i + 1);
     host.step(h);
@@ -148,10 +98,10 @@ TEST(cuda_optimizer, takes_a_users_rule_written_for_floats) {
   using optimizer = memfit::optimizer<plain_rule, memfit::dynamic8>;
   memfit::optimizer_options const all{.min_quantized = 1};
   optimizer host(memfit::host{1}, {}, p.on_host(), all);
-  optimizer device(memfit::cuda{}, {}, p.on_device(), all);
+  optimizer device(memfit::cuda{}, {}, p.on_device_side(), all);
   for (int i = 0; i < 3; ++i) {
     host.step(g.on_host());
-    device.step(g.on_device());
+    device.step(g.on_device_side());
   }
   p.expect_same();
   EXPECT_EQ(host.moment_sync(0, 0), device.moment_sync(0, 0));
@@ -172,7 +122,7 @@ TEST(cuda_optimizer, moves_between_host_and_device_bit_for_bit) {
   there.set(start);
   auto device = host.to(memfit::cuda{}, view(there.data()));
   host.step(g.on_host());
-  device.step(g.on_device());
+  device.step(g.on_device_side());
   expect_same_states(host, device);
   moved = there.get();
   auto back = device.to(memfit::host{2}, view(moved.data()));
@@ -192,10 +142,11 @@ void a_million_parameters() {
   constexpr std::int64_t n = std::int64_t{1} << 20;
   tensors p({n}, 1), g({n}, 2);
   using optimizer = memfit::optimizer<memfit::adamw, Format>;
-  optimizer host(memfit::host{2}, rule, p.on_host()), device(memfit::cuda{}, rule, p.on_device());
+  optimizer host(memfit::host{2}, rule, p.on_host()),
+      device(memfit::cuda{}, rule, p.on_device_side());
   for (int i = 0; i < 2; ++i) {
     host.step(g.on_host());
-    device.step(g.on_device());
+    device.step(g.on_device_side());
   }
   p.expect_same();
   expect_same_states(host, device);
@@ -207,79 +158,16 @@ TEST(cuda_million, dynamic8) {
   a_million_parameters<memfit::dynamic8>();
 }
 
-/// A captured step, replayed.
-class graph {
- public:
-  template <class Work>
-  graph(cudaStream_t s, Work const& work) {
-    test::require(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
-    work();
-    cudaGraph_t g = nullptr;
-    test::require(cudaStreamEndCapture(s, &g));
-    test::require(cudaGraphInstantiate(&exec_, g, 0));
-    test::require(cudaGraphDestroy(g));
-  }
-  graph(graph const&) = delete;
-  graph& operator=(graph const&) = delete;
-  ~graph() { cudaGraphExecDestroy(exec_); }
-  void launch(cudaStream_t s) const { test::require(cudaGraphLaunch(exec_, s)); }
-
- private:
-  cudaGraphExec_t exec_ = nullptr;
-};
-
-TEST(cuda_graph, a_hundred_replays_are_a_hundred_steps) {
-  tensors p(some, 1), g(some, 10);
-  test::stream s;
-  memfit::cuda const exec{s};
-  optimizer8 host(memfit::host{1}, rule, p.on_host()), device(exec, rule, p.on_device());
-  test::on_device<float> const multiplier(std::vector<float>{0.5f});
-  test::on_device<std::uint32_t> skip(std::vector<std::uint32_t>{0});
-  test::on_device<memfit::adamw> rule_there(std::vector<memfit::adamw>{rule});
-  device.rule_from(rule_there.data());
-  graph const step(s, [&] {
-    device.step(g.on_device(), {.multiplier = multiplier.data(), .skip = skip.data()});
-  });
-  float const half = 0.5f;
-  for (int i = 0; i < 100; ++i) {
-    bool const skipped = i % 10 == 7;
-    skip.set(std::vector<std::uint32_t>{skipped ? 1u : 0u});
-    host.rule().lr = 0.01 / (i + 1);
-    auto now = rule;
-    now.lr = 0.01 / (i + 1);
-    rule_there.set(std::vector<memfit::adamw>{now});
-    step.launch(s);
-    s.wait();
-    if (!skipped) host.step(g.on_host(), {.multiplier = &half});
-  }
-  EXPECT_EQ(device.steps_sync(0), 90);
-  p.expect_same();
-  expect_same_states(host, device);
-}
-
-TEST(cuda_graph, a_step_that_would_allocate_is_refused_in_a_capture_and_works_after_it) {
-  tensors p({5000}, 1);
-  test::stream s;
-  optimizer8 opt(memfit::cuda{s}, rule);
-  test::require(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
-  test::expect_refusal<memfit::memory_error>([&] { opt.add(p.on_device()[0]); },
-                                             {"optimizer::add", "t0", "5000", "cudaMalloc"});
-  cudaGraph_t g = nullptr;
-  cudaStreamEndCapture(s, &g);
-  cudaGetLastError();
-  EXPECT_EQ(opt.size(), 0u);
-  EXPECT_EQ(opt.add(p.on_device()[0]), 0u);
-}
-
 TEST(cuda_streams, two_optimizers_on_two_streams_do_not_interfere) {
   tensors p(some, 1), q(some, 2), g(some, 10), h(some, 20);
   test::stream a, b;
-  optimizer8 on_a(memfit::cuda{a}, rule, p.on_device()), on_b(memfit::cuda{b}, rule, q.on_device());
+  optimizer8 on_a(memfit::cuda{a}, rule, p.on_device_side()),
+      on_b(memfit::cuda{b}, rule, q.on_device_side());
   optimizer8 one(memfit::host{1}, rule, p.on_host()), other(memfit::host{1}, rule, q.on_host());
   // While one stream is captured, whatever strayed into it from the other would end in its graph.
-  graph const step(a, [&] {
-    on_a.step(g.on_device());
-    on_b.step(h.on_device());
+  test::graph const step(a, [&] {
+    on_a.step(g.on_device_side());
+    on_b.step(h.on_device_side());
   });
   other.step(h.on_host());
   b.wait();
@@ -287,7 +175,7 @@ TEST(cuda_streams, two_optimizers_on_two_streams_do_not_interfere) {
   EXPECT_EQ(on_b.steps_sync(0), 1);
   for (int i = 0; i < 3; ++i) {
     step.launch(a);
-    on_b.step(h.on_device());
+    on_b.step(h.on_device_side());
     one.step(g.on_host());
     other.step(h.on_host());
   }
@@ -297,6 +185,40 @@ TEST(cuda_streams, two_optimizers_on_two_streams_do_not_interfere) {
   q.expect_same();
   expect_same_states(one, on_a);
   expect_same_states(other, on_b);
+}
+
+/// A column whose encoding asks the whole warp.
+struct asking_column : memfit::detail::plain_column<memfit::fp32> {
+  template <class F>
+  MEMFIT_HD static memfit::parameter_code<memfit::uint_of<F>> encode(F const& x,
+                                                                     memfit::uint_of<F> const&) {
+    bool const any = memfit::any<F>(x > F(1e30f));
+    auto const c = memfit::bits(any ? F(1.0f) : x);
+    return {c, c};
+  }
+};
+TEST(cuda_optimizer, a_column_may_ask_the_whole_warp) {
+  tensors p({301}, 1), g({301}, 2);
+  g.host[0][7] = std::nanf("");
+  g.device[0].set(g.host[0]);
+  using optimizer = memfit::optimizer<memfit::adamw, memfit::fp32, asking_column>;
+  optimizer host(memfit::host{1, memfit::isa::scalar}, rule, p.on_host());
+  optimizer device(memfit::cuda{}, rule, p.on_device_side());
+  host.step(g.on_host());
+  device.step(g.on_device_side());
+  p.expect_same();
+}
+
+TEST(cuda_many, registering_takes_time_in_proportion) {
+  auto const seconds = [](std::int64_t tensors_in_all) {
+    test::on_device<float> const p(tensors_in_all);
+    optimizer8 opt(memfit::cuda{}, rule);
+    auto const start = std::chrono::steady_clock::now();
+    for (std::int64_t i = 0; i < tensors_in_all; ++i) opt.add(tensor_ref<float>{p.data() + i, 1});
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  seconds(100);
+  EXPECT_LT(seconds(16'000), 20 * seconds(2'000)) << "eight times the tensors";
 }
 
 /// Kernels launched so far, where the runtime counts them.
@@ -343,9 +265,10 @@ TEST(cuda_many, ten_thousand_tensors_are_one_pass) {
 
 TEST(cuda_refusals, an_allocation_that_fails_leaves_everything_unchanged) {
   tensors p({5000, 300}, 1), g({5000, 300}, 10);
-  optimizer8 device(memfit::cuda{}, rule, p.on_device()), host(memfit::host{1}, rule, p.on_host());
+  optimizer8 device(memfit::cuda{}, rule, p.on_device_side()),
+      host(memfit::host{1}, rule, p.on_host());
   host.step(g.on_host());
-  device.step(g.on_device());
+  device.step(g.on_device_side());
   auto const before = device.describe().text();
   std::int64_t const huge = std::int64_t{1} << 55;
   test::expect_refusal<memfit::memory_error>(
@@ -357,7 +280,7 @@ TEST(cuda_refusals, an_allocation_that_fails_leaves_everything_unchanged) {
        "cudaErrorMemoryAllocation"});
   EXPECT_EQ(device.describe().text(), before);
   host.step(g.on_host());
-  device.step(g.on_device());
+  device.step(g.on_device_side());
   p.expect_same();
   expect_same_states(host, device);
 }
@@ -366,10 +289,10 @@ TEST(cuda_refusals, a_device_that_does_not_exist_is_named) {
   tensors p({300}, 1);
   test::expect_refusal<memfit::device_error>(
       [&] {
-        optimizer8(memfit::cuda{nullptr, 1000}, rule, p.on_device());
+        optimizer8(memfit::cuda{nullptr, 1000}, rule, p.on_device_side());
       },
       {"cudaSetDevice", "cudaErrorInvalidDevice"});
-  EXPECT_NO_THROW(optimizer8(memfit::cuda{nullptr, 0}, rule, p.on_device()));
+  EXPECT_NO_THROW(optimizer8(memfit::cuda{nullptr, 0}, rule, p.on_device_side()));
 }
 
 }  // namespace

@@ -214,7 +214,7 @@ class table_row_test {
     if (skipped) return;
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       auto x = item_of(tensors_[i], i, false);
-      x.begin(rule, seed);
+      if (auto const number = x.next_step(); number != 0) x.begin(rule.at(number), seed, number);
       memfit::detail::step_body<Rule, Format, Column>{x, 0, x.count,
                                                       multiplier ? *multiplier : 1.0f, &nonfinite_}
           .template operator()<float>();

@@ -28,6 +28,15 @@ MEMFIT_HD inline uint_of<F> encode_moment(F const& x, mask_of<F> const& positive
     return larger(C::encode(x) & code_bits<C>, select(positive, U(1u), U(0u)));
 }
 
+/// A codec that has such a quick way, at least for one kind of slot.
+template <class C>
+concept decides_nearly = requires(float x, bool positive, bool& unsure) {
+  C::encode_nearly(x, unsure);
+}
+|| requires(float x, bool positive, bool& unsure) {
+  C::encode_above_nearly(x, positive, unsure);
+};
+
 /// The nearest code, but a codec that decides quickly, save for a few values, marks these in
 /// `unsure` and leaves them to encode.
 template <class C, class F>
@@ -65,15 +74,16 @@ MEMFIT_HD inline uint_of<F> encode_fading(F const& x, mask_of<F> const& fading) 
 namespace detail {
 
 /// The value of a moment's code under its block's scale: a non-negative code above zero stays a
-/// value above zero even where the product would vanish.
+/// value above zero even where the product would vanish, unless the scale itself is zero.
 template <class C, range R, class U>
 MEMFIT_HD inline value_of<U> moment_value(U const& c, value_of<U> const& scale) {
   if constexpr (!C::scaled) {
     return C::decode(c);
   } else {
+    using F = value_of<U>;
     auto x = product(C::decode(c), scale);
     if constexpr (R == range::non_negative)
-      return from_bits<value_of<U>>(larger(bits(x), smaller(c, 1u)));
+      return from_bits<F>(larger(bits(x), select(scale > F(0.0f), smaller(c, 1u), U(0u))));
     else
       return x;
   }

@@ -2,6 +2,7 @@
 // compiled by nvcc would feel. Used by executors and managers for what they hold by its base class.
 #pragma once
 
+#include <type_traits>
 #include <utility>
 
 namespace memfit {
@@ -13,7 +14,8 @@ class owner {
   owner() = default;
   explicit owner(T* object) : object_(object) {}
   template <class U>
-  owner(owner<U>&& other) noexcept : object_(other.release()) {}
+  requires(std::is_convertible_v<U*, T*>) owner(owner<U>&& other)
+  noexcept : object_(other.release()) {}
   owner(owner&& other) noexcept : object_(other.release()) {}
   owner& operator=(owner&& other) noexcept {
     owner moved(std::move(other));

@@ -81,10 +81,16 @@ concept tensor = requires(std::remove_reference_t<T>& t) {
   tensor_traits<std::remove_cvref_t<T>>::ref(t).data;
 };
 
+namespace detail {
+
+template <class R>
+using begin_of = decltype(*std::begin(std::declval<std::remove_reference_t<R>&>()));
+
+}  // namespace detail
+
 /// A range of them.
 template <class R>
-concept tensors = requires(std::remove_reference_t<R>& r) {
-  { *std::begin(r) } -> tensor;
+concept tensors = tensor<detail::begin_of<R>> && requires(std::remove_reference_t<R>& r) {
   std::end(r);
 };
 

@@ -39,13 +39,16 @@ MEMFIT_HD inline bool ordinary_scale(std::uint32_t scale_bits) {
 }
 
 /// Brings a block's values to [-1, 1] by the correctly rounded inverse of its scale as it is
-/// stored. `Any` scales, subnormal ones included, take one multiplication by a power of two more.
+/// stored. `Any` scales include those that are not ordinary, which take one multiplication by a
+/// power of two more.
 template <class F, bool Any>
 class normalizer {
  public:
   normalizer() = default;
   MEMFIT_HD explicit normalizer(float scale) {
-    float const lift = !Any ? 1.0f : scale < 1.0f ? 0x1p64f : 0x1p-64f;
+    float const lift = !Any || ordinary_scale(bits(scale)) ? 1.0f
+                       : scale < 1.0f                      ? 0x1p64f
+                                                           : 0x1p-64f;
     float const lifted = scale * lift;
     lift_ = F(lift);
     inverse_ = F(lifted > 0.0f ? 1.0f / lifted : 0.0f);
@@ -58,6 +61,26 @@ class normalizer {
  private:
   F lift_, inverse_;
 };
+
+/// Least magnitude, as a pattern, that a new moment of this codec may not have.
+template <class C>
+constexpr std::uint32_t limit_of() {
+  if constexpr (C::scaled)
+    return infinity_bits;
+  else
+    return C::overflow;
+}
+template <class C>
+inline constexpr std::uint32_t moment_limit = limit_of<C>();
+
+/// What a slot of this range can hold of a value: nothing below zero in a non-negative one.
+template <range R, class F>
+MEMFIT_HD inline F representable(F const& x) {
+  if constexpr (R == range::non_negative)
+    return select(x < F(0.0f), F(0.0f), x);
+  else
+    return x;
+}
 
 /// How a value is rounded to a code: to the nearest, or as moments are, which never vanish under a
 /// root and, where `fading` holds, only shrink. The forms called nearly leave a few values unsure.

@@ -84,11 +84,13 @@ struct step_item {
   /// Elements that the step changes.
   MEMFIT_HD std::int64_t active() const { return gradient != nullptr ? count : 0; }
 
-  /// Counts the step and computes what depends on its number.
-  MEMFIT_HD void begin(Rule const& rule, std::uint64_t seed) {
-    if (steps == nullptr || (gradient == nullptr && count != 0)) return;
-    auto const step = ++*steps;
-    constants = rule.at(step);
+  /// Counts a step of a tensor that takes part: its number, from 1; 0 where it does not.
+  MEMFIT_HD std::int64_t next_step() const {
+    return steps == nullptr || (gradient == nullptr && count != 0) ? 0 : ++*steps;
+  }
+  /// Takes over what depends on the number of a step.
+  MEMFIT_HD void begin(constants_of<Rule> const& of_step, std::uint64_t seed, std::int64_t step) {
+    constants = of_step;
     key = make_noise_key(seed, step, id);
   }
 };

@@ -18,8 +18,10 @@ buffer cuda::allocate(std::int64_t bytes) const {
   if (bytes == 0) return {};
   detail::on_device_of const device(*this);
   void* p = nullptr;
-  auto const error =
-      bytes < 0 ? cudaErrorInvalidValue : cudaMalloc(&p, static_cast<std::size_t>(bytes));
+  auto const error = bytes < 0 ? cudaErrorInvalidValue
+                     : detail::is_capturing(*this)
+                         ? cudaErrorStreamCaptureUnsupported
+                         : cudaMalloc(&p, static_cast<std::size_t>(bytes));
   if (error != cudaSuccess) {
     cudaGetLastError();
     throw memory_error("memfit::cuda: " + detail::words_of("cudaMalloc", error) +

@@ -166,6 +166,7 @@ class host::list final : public step_list<Rule> {
  public:
   explicit list(host exec) : exec_(std::move(exec)) {}
   void add(step_item<Rule> const& item) override { items_.push_back(item); }
+  std::int64_t bytes() const override { return 0; }
   void retire(std::int64_t index) override { items_[static_cast<std::size_t>(index)] = {}; }
   void set_gradient(std::int64_t index, void const* data, scalar_kind kind) override {
     items_[static_cast<std::size_t>(index)].gradient = data;
@@ -177,7 +178,8 @@ class host::list final : public step_list<Rule> {
     Rule const rule = call.rule_at != nullptr ? *call.rule_at : call.rule;
     auto const items =
         std::span(items_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
-    for (auto& item : items) item.begin(rule, call.seed);
+    for (auto& item : items)
+      if (auto const step = item.next_step(); step != 0) item.begin(rule.at(step), call.seed, step);
     exec_.template step_all<Rule, Format, Column>(items.data(), count, g, call.nonfinite);
   }
 

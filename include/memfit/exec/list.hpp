@@ -9,6 +9,16 @@
 
 namespace memfit {
 
+namespace detail {
+
+/// Grows a vector before something is added to it that must not fail.
+template <class Vector>
+void room_for_one_more(Vector& v) {
+  if (v.size() == v.capacity()) v.reserve(2 * v.size() + 16);
+}
+
+}  // namespace detail
+
 /// What a step over many tensors needs besides them.
 template <class Rule>
 struct step_call {
@@ -29,6 +39,8 @@ class step_list {
   /// The tensor takes no part from now on.
   virtual void retire(std::int64_t index) = 0;
   virtual void set_gradient(std::int64_t index, void const* data, scalar_kind kind) = 0;
+  /// What the list itself takes of the executor's memory.
+  virtual std::int64_t bytes() const = 0;
   /// Steps tensors first … first + count - 1, each by its own counter; waits for nothing. Where the
   /// gate says skip nothing changes, counters included.
   virtual void step(std::int64_t first, std::int64_t count, step_call<Rule> const& call) = 0;

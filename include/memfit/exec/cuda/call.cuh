@@ -44,6 +44,14 @@ class on_device_of {
   bool moved_ = false;
 };
 
+/// Whether the executor's stream is being captured: then nothing runs yet, perhaps never.
+inline bool is_capturing(cuda const& exec) {
+  on_device_of const device(exec);
+  auto status = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(exec.stream(), &status) != cudaSuccess) cudaGetLastError();
+  return status != cudaStreamCaptureStatusNone;
+}
+
 /// Threads of a block in every kernel: whole warps.
 inline constexpr int threads_per_block = 128;
 inline constexpr int warps_per_block = threads_per_block / 32;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "memfit/exec/cuda/step.cuh"
@@ -23,7 +24,10 @@ __global__ void begin_steps(table_row<step_item<Rule>>* rows, std::int64_t count
   Rule const rule = call.rule_at != nullptr ? *call.rule_at : call.rule;
   auto const stride = std::int64_t{gridDim.x} * blockDim.x;
   for (auto i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride)
-    rows[i].item.begin(rule, call.seed);
+    // Called here and not in a function for both sides, so that an `at` for the host alone is
+    // refused.
+    if (auto const step = rows[i].item.next_step(); step != 0)
+      rows[i].item.begin(rule.at(step), call.seed, step);
 }
 
 /// Steps parts first … first + count - 1 of the table, or those of a single tensor without one.
@@ -55,6 +59,7 @@ __global__ void __launch_bounds__(threads_per_block)
       first = part.number * size;
     }
     auto const end = first + size, count = item->active();
+    if (count == 0) continue;
     warp_step<Rule, Format, Column> step(*item, multiplier);
     auto const left_alone = step(first, end < count ? end : count);
     if (work.nonfinite != nullptr && left_alone != 0)
@@ -86,28 +91,30 @@ __global__ void write_gradients(__grid_constant__ carried_gradients<Rule> const 
 
 template <class Rule, class Format, class Column>
 class cuda_list final : public step_list<Rule> {
+  static_assert(std::is_trivially_copyable_v<Rule> &&
+                    std::is_trivially_copyable_v<constants_of<Rule>>,
+                "memfit::cuda: a rule and its constants are trivially copyable");
+
  public:
   explicit cuda_list(cuda exec) : exec_(exec), table_(exec) {}
 
-  void add(step_item<Rule> const& item) override {
-    moved_.reserve(static_cast<std::size_t>(table_.size()) + 1);
-    table_.add(item, item.count);
-  }
+  void add(step_item<Rule> const& item) override { table_.add(item, item.count); }
   void retire(std::int64_t index) override {
     table_[index] = {};
-    table_.set_sent(false);
+    table_.forget();
   }
+  std::int64_t bytes() const override { return table_.bytes(); }
   void set_gradient(std::int64_t index, void const* data, scalar_kind kind) override {
     auto& item = table_[index];
     if (item.gradient == data && item.gradient_kind == kind) return;
     item.gradient = data;
     item.gradient_kind = kind;
-    moved_.push_back(index);
+    if (!table_.is_captured()) moved_.push_back(index);
   }
 
   void step(std::int64_t first, std::int64_t count, step_call<Rule> const& call) override {
     if (count == 0) return;
-    send();
+    send(first, count);
     launch(exec_, begin_steps<Rule>, grid_for(count, threads_per_block), table_.rows() + first,
            count, call);
     auto const part = table_.first_part(first);
@@ -121,23 +128,31 @@ class cuda_list final : public step_list<Rule> {
   }
 
  private:
-  void send() {
-    if (table_.is_sent()) {
-      table_.set_sent(false);  // until all has gone well
-      send_moved();
-      table_.set_sent(true);
+  /// Sends what the device does not know, in the stream. A graph takes along all that its step
+  /// needs, and from then on every step does: any replay may have come before it.
+  void send(std::int64_t first, std::int64_t count) {
+    bool const capturing = table_.begin();
+    if (!table_.is_known()) {
+      table_.send(capturing);
+    } else if (table_.is_captured()) {
+      send_gradients(count, [&](std::int64_t i) { return first + i; });
+      return;
     } else {
-      table_.send();
+      table_.forget();  // until all has gone well
+      send_gradients(std::ssize(moved_),
+                     [&](std::int64_t i) { return moved_[static_cast<std::size_t>(i)]; });
+      table_.remember();
     }
     moved_.clear();
   }
-  void send_moved() {
+  template <class Row>
+  void send_gradients(std::int64_t count, Row const& row) {
     carried_gradients<Rule> carried;
     carried.rows = table_.rows();
-    for (std::size_t from = 0; from < moved_.size();) {
-      for (carried.count = 0; carried.count < carried.most && from < moved_.size(); ++from) {
-        auto const& item = table_[moved_[from]];
-        carried.gradient[carried.count++] = {moved_[from], item.gradient, item.gradient_kind};
+    for (std::int64_t from = 0; from < count;) {
+      for (carried.count = 0; carried.count < carried.most && from < count; ++from) {
+        auto const& item = table_[row(from)];
+        carried.gradient[carried.count++] = {row(from), item.gradient, item.gradient_kind};
       }
       launch(exec_, write_gradients<Rule>, 1u, carried);
     }

@@ -93,13 +93,14 @@ class cuda_squares final : public norm_list {
     if (item.data == data && item.kind == kind) return;
     item.data = data;
     item.kind = kind;
-    table_.set_sent(false);
+    table_.forget();
   }
   double const* compute() override {
     auto* const norm = static_cast<double*>(norm_.data());
     auto n = table_.first_part(table_.size());
     if (n == 0) return norm;
-    if (!table_.is_sent()) table_.send();
+    bool const capturing = table_.begin();
+    if (!table_.is_known() || table_.is_captured()) table_.send(capturing);
     auto* from = static_cast<double*>(sums_.data());
     auto* to = from + n;
     launch(exec_, sum_squares<>, grid_for(n, warps_per_block),

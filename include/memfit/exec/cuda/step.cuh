@@ -6,7 +6,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "memfit/exec/apply.hpp"
 #include "memfit/exec/cuda/tile.cuh"
 
 namespace memfit::detail {
@@ -147,13 +146,30 @@ class warp_step {
         gradients.see(g[j]);
         least = fminf(least.v, fabsf(g[j].v));
         F s[arrays] = {x.s[I][r][j]...};
-        apply_rule<Rule>(k_, x.p[r][j], g[j], s);
+        apply(x.p[r][j], g[j], s);
         parameters.see(x.p[r][j]);
         ((x.s[I][r][j] = s[I], grow<I>(most.of[I][r % groups], s[I])), ...);
       }
     }
     fades |= least.v == 0.0f;
     return gradients.hit() | parameters.hit();
+  }
+
+  /// The rule, for lanes or for the plain float that it was written for. Called here and not in a
+  /// function for both sides, so that a rule for the host alone is refused.
+  __device__ void apply(F& p, F g, F (&s)[arrays]) const {
+    if constexpr (slots == 0 && fits_value<Rule, F>) {
+      k_(p, g);
+    } else if constexpr (slots == 0) {
+      k_(p.v, g.v);
+    } else if constexpr (fits_value<Rule, F>) {
+      k_(p, g, s);
+    } else {
+      float plain[arrays];
+      for (int i = 0; i < slots; ++i) plain[i] = s[i].v;
+      k_(p.v, g.v, plain);
+      for (int i = 0; i < slots; ++i) s[i] = plain[i];
+    }
   }
 
   /// Brings together the maxima of threads that share blocks; true where a scale, old or new, or a
@@ -285,8 +301,8 @@ class warp_step {
         moment_value<codec_at<I>, range_at<I>>(U(codes<I>()[i]), F(old[I]))...};
     ((x.s[I] = before[I]), ...);
     x.moves = finite(x.g, infinity_bits);
-    apply_rule<Rule>(k_, x.p, F(select(x.moves, x.g, F(0.0f))), x.s);
-    ((x.moves &= finite(x.s[I], limit<I>())), ...);
+    apply(x.p, select(x.moves, x.g, F(0.0f)), x.s);
+    ((x.moves &= finite(x.s[I], moment_limit<codec_at<I>>)), ...);
     x.moves &= finite(x.p, Column::overflow);
     ((x.s[I] = x.inside ? (x.moves ? x.s[I] : before[I]) : F(0.0f)), ...);
     return x;
@@ -294,15 +310,6 @@ class warp_step {
   __device__ static bool finite(F x, std::uint32_t limit) {
     return (bits(x).v & 0x7fffffffu) < limit;
   }
-  /// Least magnitude that a new moment may not have.
-  template <int I>
-  __device__ static constexpr std::uint32_t limit() {
-    if constexpr (codec_at<I>::scaled)
-      return infinity_bits;
-    else
-      return codec_at<I>::overflow;
-  }
-
   /// Any case: a block in part, elements to leave alone, extreme scales, unaligned memory. Computes
   /// every element twice, for the scale and for its code.
   template <int... I>
@@ -330,8 +337,8 @@ class warp_step {
       code_masks<F> masks;
       masks.fading = (x.moves ? x.g : F(1.0f)) == F(0.0f);
       ((store_careful<I>(begin + e, x, from_bits<float>(most[I]), masks)), ...);
+      auto const code = parameter_codes(x.p, begin + e);
       if (x.inside & x.moves) {
-        auto const code = parameter_codes(x.p, begin + e);
         visible()[begin + e] = static_cast<typename Column::code>(code.visible.v);
         if constexpr (keeps) kept()[begin + e] = static_cast<kept_code>(code.kept.v);
       }

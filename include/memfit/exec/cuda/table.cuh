@@ -61,11 +61,11 @@ class device_table {
   /// Allocates what the row needs; not while the stream is captured.
   void add(Item const& item, std::int64_t count) {
     auto const parts = parts_ + block_count(count, PartSize);
-    rows_.reserve(rows_.size() + 1);
+    room_for_one_more(rows_);
     make_room(std::ssize(rows_) + 1, parts);
     rows_.push_back({item, parts_});
     parts_ = parts;
-    sent_ = false;
+    known_ = false;
   }
   std::int64_t size() const { return std::ssize(rows_); }
   Item& operator[](std::int64_t index) { return rows_[static_cast<std::size_t>(index)].item; }
@@ -77,12 +77,22 @@ class device_table {
   row* rows() const { return static_cast<row*>(row_memory_.data()); }
   table_part const* parts() const { return static_cast<table_part const*>(part_memory_.data()); }
 
-  /// Whether the device has all rows as they are here.
-  bool is_sent() const { return sent_; }
-  void set_sent(bool sent) { sent_ = sent; }
+  /// Whether the device has every row, but for what the list itself keeps track of.
+  bool is_known() const { return known_; }
+  void forget() { known_ = false; }
+  void remember() { known_ = true; }
+  /// Whether a graph holds writes to the table: a replay may bring back what they wrote.
+  bool is_captured() const { return captured_; }
+  /// Says that work on the table goes into the stream now; returns whether that only captures it.
+  bool begin() {
+    bool const capturing = is_capturing(exec_);
+    captured_ |= capturing;
+    return capturing;
+  }
+  std::int64_t bytes() const { return row_memory_.bytes() + part_memory_.bytes(); }
 
   /// Sends all rows, in the stream.
-  void send() {
+  void send(bool capturing) {
     auto const bytes = rows_.size() * sizeof(row);
     carried_words words;
     for (std::size_t from = 0; from < bytes; from += sizeof words.word) {
@@ -94,7 +104,7 @@ class device_table {
     }
     launch(exec_, write_parts<Item>, grid_for(size(), 1), static_cast<row const*>(rows()), size(),
            static_cast<table_part*>(part_memory_.data()), parts_);
-    sent_ = true;
+    known_ = !capturing;
   }
 
  private:
@@ -114,7 +124,8 @@ class device_table {
   cuda exec_;
   std::vector<row> rows_;
   std::int64_t parts_ = 0;
-  bool sent_ = false;
+  bool known_ = false;
+  bool captured_ = false;
   buffer row_memory_, part_memory_;
 };
 

@@ -51,10 +51,7 @@ __device__ void code_tile(warp::f32 const (&x)[runs][wide], float const (&most)[
 #pragma unroll
     for (int j = 0; j < wide; ++j) c[r][j] = coded<C, R, Nearly>(x[r][j], normalize, masks);
   }
-  constexpr bool nearly = Nearly != Exact && requires(mask_of<F> & m) {
-    C::encode_nearly(x[0][0], m);
-  };
-  if (fades || (nearly && ops<F>::any(masks.unsure))) {
+  if (fades || (decides_nearly<C> && ops<F>::any(masks.unsure))) {
 #pragma unroll 1
     for (int n = 0; n < runs * wide; ++n) {
       F one = x[0][0];

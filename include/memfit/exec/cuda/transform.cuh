@@ -69,7 +69,7 @@ struct warp_quantize {
     for (int r = 0; r < runs; ++r) {
       with_codec_of(w.kind, [&]<class In> { load_four<In>(w.values, place(first, r), x[r]); });
       for (auto& v : x[r]) {
-        v = representable(v);
+        v = representable<R>(v);
         most[r % groups] = warp::greater_magnitude(most[r % groups], v.v);
       }
     }
@@ -97,14 +97,7 @@ struct warp_quantize {
   }
 
   __device__ F value(std::int64_t i) const {
-    return representable(load_one(w.values, w.kind, i));
-  }
-  /// A non-negative code holds nothing below zero.
-  __device__ static F representable(F x) {
-    if constexpr (R == range::non_negative)
-      return select(x < F(0.0f), F(0.0f), x);
-    else
-      return x;
+    return representable<R>(load_one(w.values, w.kind, i));
   }
   /// In a block with a scale a NaN counts as 0, an infinity as the largest finite magnitude.
   __device__ static F settled(F x, float most) {

@@ -328,7 +328,7 @@ struct ops<avx2::f32> {
                                      _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)));
     return r;
   }
-  MEMFIT_AVX2 static f32 load(float const* p) {
+  MEMFIT_AVX2_HOST static f32 load(float const* p) {
     f32 r;
     _mm256_store_ps(r.v, _mm256_loadu_ps(p));
     return r;
@@ -348,7 +348,7 @@ struct ops<avx2::f32> {
     _mm256_store_ps(r.v, _mm256_cvtph_ps(avx2::load_words(h.v)));
     return r;
   }
-  MEMFIT_AVX2 static void store(float* p, f32 const& a) {
+  MEMFIT_AVX2_HOST static void store(float* p, f32 const& a) {
     _mm256_storeu_ps(p, _mm256_load_ps(a.v));
   }
   MEMFIT_AVX2_HOST static uint load(std::uint32_t const* p) {

@@ -308,7 +308,7 @@ struct ops<avx512::f32> {
                                                                12, 13, 14, 15)));
     return r;
   }
-  MEMFIT_AVX512 static f32 load(float const* p) {
+  MEMFIT_AVX512_HOST static f32 load(float const* p) {
     f32 r;
     _mm512_store_ps(r.v, _mm512_loadu_ps(p));
     return r;
@@ -329,7 +329,7 @@ struct ops<avx512::f32> {
     _mm512_store_ps(r.v, _mm512_maskz_cvtph_ps(0xffff, avx512::load_words(h.v)));
     return r;
   }
-  MEMFIT_AVX512 static void store(float* p, f32 const& a) {
+  MEMFIT_AVX512_HOST static void store(float* p, f32 const& a) {
     _mm512_storeu_ps(p, _mm512_load_ps(a.v));
   }
   MEMFIT_AVX512_HOST static uint load(std::uint32_t const* p) {

@@ -153,9 +153,7 @@ struct ops<paired::f32<F>> {
   static uint iota(std::uint32_t first) {
     return {base::iota(first), base::iota(first + static_cast<std::uint32_t>(base::width))};
   }
-  MEMFIT_PAIR static f32 load(float const* p) {
-    return {base::load(p), base::load(p + base::width)};
-  }
+  static f32 load(float const* p) { return {base::load(p), base::load(p + base::width)}; }
   template <class Code>
   static uint load(Code const* p) {
     return {base::load(p), base::load(p + base::width)};
@@ -165,12 +163,8 @@ struct ops<paired::f32<F>> {
     return {base::load_patterns(p), base::load_patterns(p + base::width)};
   }
   static f32 from_fp16(uint16 const& h) { return {base::from_fp16(h.a), base::from_fp16(h.b)}; }
-  MEMFIT_PAIR static void store(float* p, f32 const& x) {
-    base::store(p, x.a);
-    base::store(p + base::width, x.b);
-  }
-  template <class Code>
-  static void store(Code* p, uint const& x) {
+  template <class P, class V>
+  static void store(P* p, V const& x) {
     base::store(p, x.a);
     base::store(p + base::width, x.b);
   }

@@ -8,11 +8,35 @@
 #include <type_traits>
 #include <utility>
 
-#include "memfit/exec/apply.hpp"
 #include "memfit/exec/host/block.hpp"
 #include "memfit/exec/host/byte_table.hpp"
 
 namespace memfit::detail {
+
+/// Applies the step's constants to one value or bundle of lanes. A rule that takes plain floats
+/// only is applied to one lane after the other.
+template <class Rule, class F, int N>
+inline void apply_rule(constants_of<Rule> const& k, F& p, F const& g, F (&s)[N]) {
+  if constexpr (slot_count<Rule> == 0 && fits_value<Rule, F>) {
+    k(p, g);
+  } else if constexpr (fits_value<Rule, F>) {
+    k(p, g, s);
+  } else {
+    constexpr int width = ops<F>::width;
+    float ps[width], gs[width], ss[N][width];
+    ops<F>::store(ps, p);
+    ops<F>::store(gs, g);
+    for (int j = 0; j < N; ++j) ops<F>::store(ss[j], s[j]);
+    for (int i = 0; i < width; ++i) {
+      float lane[N];
+      for (int j = 0; j < N; ++j) lane[j] = ss[j][i];
+      apply_rule<Rule, float, N>(k, ps[i], gs[i], lane);
+      for (int j = 0; j < N; ++j) ss[j][i] = lane[j];
+    }
+    p = ops<F>::load(ps);
+    for (int j = 0; j < N; ++j) s[j] = ops<F>::load(ss[j]);
+  }
+}
 
 /// Elements of a tensor that are read, updated and written together: whole blocks of every moment.
 template <class Format>
@@ -422,7 +446,7 @@ class unit_step {
       F p = old_p;
       F s[arrays] = {old_s[I]...};
       apply_rule<Rule>(k, p, F(select(moves, g, F(0.0f))), s);
-      ((moves = moves & (magnitude(s[I]) < U(limit<I>()))), ...);
+      ((moves = moves & (magnitude(s[I]) < U(moment_limit<codec_at<I>>))), ...);
       moves = moves & (magnitude(p) < U(Column::overflow));
       left_alone += ops<F>::count(inside & !moves);
       moved[i / block] |= any<F>(inside & moves);
@@ -444,14 +468,6 @@ class unit_step {
   template <class F>
   static uint_of<F> magnitude(F const& x) {
     return bits(x) & 0x7fffffffu;
-  }
-  /// Least magnitude that a new moment may not have.
-  template <int I>
-  static constexpr std::uint32_t limit() {
-    if constexpr (codec_at<I>::scaled)
-      return infinity_bits;
-    else
-      return codec_at<I>::overflow;
   }
   template <class F>
   static uint_of<F> kept_code(columns const& c, int i) {

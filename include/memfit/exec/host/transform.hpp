@@ -36,7 +36,8 @@ struct quantize_body {
       if (ordinary_scale(most)) return write<F, false>(x, b, most, codes + begin);
     }
     std::fill(x, x + Block, 0.0f);
-    for (int i = 0; i < count; ++i) x[i] = representable(load_scalars<float>(in, kind, begin + i));
+    for (int i = 0; i < count; ++i)
+      x[i] = representable<R>(load_scalars<float>(in, kind, begin + i));
     if constexpr (C::scaled) make_finite(x);
     typename C::code padded[Block];
     write<F, true>(x, b, C::scaled ? largest_magnitude<F>(x, Block) : 0u, padded);
@@ -52,20 +53,11 @@ struct quantize_body {
     for (int i = 0; i < Block; i += ops<F>::width) {
       for (int line = i; line < i + ops<F>::width; line += 16)
         __builtin_prefetch(static_cast<char const*>(in) + (begin + line + ahead) * size);
-      F const v = representable(load_scalars<F>(in, kind, begin + i));
+      F const v = representable<R>(load_scalars<F>(in, kind, begin + i));
       if constexpr (C::scaled) most = larger(most, bits(v) & 0x7fffffffu);
       ops<F>::store(x + i, v);
     }
     return ops<F>::largest(most);
-  }
-
-  /// A non-negative code holds nothing below zero.
-  template <class F>
-  static F representable(F const& x) {
-    if constexpr (R == range::non_negative)
-      return select(x < F(0.0f), F(0.0f), x);
-    else
-      return x;
   }
 
   static void make_finite(float (&x)[Block]) {
