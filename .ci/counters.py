@@ -40,7 +40,7 @@ def main():
             continue
         print(f"adamw, {state}, per parameter:")
         faults += [f"{state}: {fault}" for fault in faults_of(kernels[-1], limit)]
-    sys.exit("\n".join(faults))
+    sys.exit("\n".join(faults) or 0)
 
 
 if __name__ == "__main__":
