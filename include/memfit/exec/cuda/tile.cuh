@@ -51,7 +51,7 @@ __device__ void code_tile(warp::f32 const (&x)[runs][wide], float const (&most)[
 #pragma unroll
     for (int j = 0; j < wide; ++j) c[r][j] = coded<C, R, Nearly>(x[r][j], normalize, masks);
   }
-  constexpr bool nearly = Nearly != Exact && requires(mask_of<F> & m) {
+  constexpr bool nearly = Nearly != Exact && requires(doubt_of<F> & m) {
     C::encode_nearly(x[0][0], m);
   };
   if (fades || (nearly && ops<F>::any(masks.unsure))) {
