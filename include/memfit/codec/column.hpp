@@ -40,7 +40,7 @@ concept decides_nearly = requires(float x, bool positive, bool& unsure) {
 /// The nearest code, but a codec that decides quickly, save for a few values, marks these in
 /// `unsure` and leaves them to encode.
 template <class C, class F>
-MEMFIT_HD inline uint_of<F> encode_nearly(F const& x, mask_of<F>& unsure) {
+MEMFIT_HD inline uint_of<F> encode_nearly(F const& x, doubt_of<F>& unsure) {
   if constexpr (requires { C::encode_nearly(x, unsure); })
     return C::encode_nearly(x, unsure);
   else
@@ -50,7 +50,7 @@ MEMFIT_HD inline uint_of<F> encode_nearly(F const& x, mask_of<F>& unsure) {
 /// The same for encode_moment.
 template <class C, range R, class F>
 MEMFIT_HD inline uint_of<F> encode_moment_nearly(F const& x, mask_of<F> const& positive,
-                                                 mask_of<F>& unsure) {
+                                                 doubt_of<F>& unsure) {
   if constexpr (R == range::any)
     return encode_nearly<C>(x, unsure);
   else if constexpr (requires { C::encode_above_nearly(x, positive, unsure); })

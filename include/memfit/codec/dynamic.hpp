@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "memfit/codec/concept.hpp"
+#include "memfit/codec/dynamic_wide.hpp"
 
 namespace memfit {
 
@@ -24,11 +25,17 @@ inline constexpr std::uint32_t dynamic_line_start = 0x43800000u >> dynamic_unit_
 struct dynamic_signed {
   static constexpr std::uint32_t shift = 0;  // index + shift = 2^exponent + place in the decade
   static constexpr std::uint32_t zero = 127;
-  template <class U>
-  MEMFIT_HD static auto first(U const& i) {
+  static constexpr float first_boundary = 0x1.27476ep-22f;  // between 0 and the next value
+  MEMFIT_HD static constexpr float first_of(int i) {
     float const t[8] = {
         0.0f,           0x1.fe0704p-20f, 0x1.e68a0cp-17f, 0x1.00e6b2p-13f, 0x1.23a29ep-10f,
         0x1.5a1cacp-7f, 0x1.a51ebap-4f,  0x1.fe3334p-1f};
+    return t[i];
+  }
+  template <class U>
+  MEMFIT_HD static auto first(U const& i) {
+    float const t[8] = {first_of(0), first_of(1), first_of(2), first_of(3),
+                        first_of(4), first_of(5), first_of(6), first_of(7)};
     return lookup(t, i);
   }
   template <class U>
@@ -54,11 +61,17 @@ struct dynamic_signed {
 struct dynamic_unsigned {
   static constexpr std::uint32_t shift = 1;
   static constexpr std::uint32_t zero = 0;
-  template <class U>
-  MEMFIT_HD static auto first(U const& i) {
+  static constexpr float first_boundary = 0x1.5cf754p-23f;
+  MEMFIT_HD static constexpr float first_of(int i) {
     float const t[8] = {
         0.0f,           0x1.853b3cp-20f, 0x1.9b0ab2p-17f, 0x1.d29dc8p-14f, 0x1.14e3bep-10f,
         0x1.50e562p-7f, 0x1.9f5c2ap-4f,  0x1.ff199ap-1f};
+    return t[i];
+  }
+  template <class U>
+  MEMFIT_HD static auto first(U const& i) {
+    float const t[8] = {first_of(0), first_of(1), first_of(2), first_of(3),
+                        first_of(4), first_of(5), first_of(6), first_of(7)};
     return lookup(t, i);
   }
   template <class U>
@@ -88,28 +101,27 @@ struct dynamic_unsigned {
 template <class Half, class U>
 MEMFIT_HD inline value_of<U> dynamic_magnitude(U const& index) {
   using F = value_of<U>;
-  auto const place = index + Half::shift;
-  auto const u = bits(to_float(place));
-  auto const exponent = u & 0x7f800000u;
-  auto const mantissa = from_bits<F>((u & 0x007fffffu) | 0x3f800000u);
-  auto const upper = mantissa >= F(1.5f);
-  auto const position = mantissa - select(upper, F(2.0f), F(1.0f));
-  auto const part = from_bits<F>(0x7f000000u - exponent);
-  auto const origin = select(upper, F(1.0f), F(0.1f));
-  auto const low = fma(0.9f, position, origin);
-  auto const high = fma(0.9f, position + part, origin);
-  float const half_power_of_ten[8] = {0x1.0c6f7ap-21f,
-                                      0x1.4f8b58p-18f,
-                                      0x1.a36e2ep-15f,
-                                      0x1.0624dep-11f,
-                                      0x1.47ae14p-8f,
-                                      0x1.99999ap-5f,
-                                      0.5f,
-                                      0.0f};
-  auto const decade = (exponent >> 23) - (127u + Half::shift);
-  auto const value = (low + high) * lookup(half_power_of_ten, decade);
-  auto const one = place == U(128u << Half::shift);
-  return select(index == U(0u), F(0.0f), select(one, F(1.0f), value));
+  if constexpr (looks_up_widely<F>) {
+    return dynamic_value_at<Half>(dynamic_place<Half>(index, 0.0f));
+  } else {
+    auto const place = index + Half::shift;
+    auto const u = bits(to_float(place));
+    auto const exponent = u & 0x7f800000u;
+    auto const mantissa = from_bits<F>((u & 0x007fffffu) | 0x3f800000u);
+    auto const upper = mantissa >= F(1.5f);
+    auto const position = mantissa - select(upper, F(2.0f), F(1.0f));
+    auto const part = from_bits<F>(0x7f000000u - exponent);
+    auto const origin = select(upper, F(1.0f), F(0.1f));
+    auto const low = fma(0.9f, position, origin);
+    auto const high = fma(0.9f, position + part, origin);
+    float const half_power_of_ten[8] = {
+        dynamic_half_power(0), dynamic_half_power(1), dynamic_half_power(2), dynamic_half_power(3),
+        dynamic_half_power(4), dynamic_half_power(5), dynamic_half_power(6), 0.0f};
+    auto const decade = (exponent >> 23) - (127u + Half::shift);
+    auto const value = (low + high) * lookup(half_power_of_ten, decade);
+    auto const one = place == U(128u << Half::shift);
+    return select(index == U(0u), F(0.0f), select(one, F(1.0f), value));
+  }
 }
 
 /// A magnitude on its way to an index.
@@ -146,39 +158,59 @@ MEMFIT_HD inline auto dynamic_is_clear(dynamic_point<F> const& at) {
   return has_bits(at.line, (1u << dynamic_unit_bits) - 8u);
 }
 
-/// The index beside the boundary nearest to the point, decided exactly; of two equally near values
-/// the larger.
+/// This index or the one below it, decided exactly; of two equally near values the larger.
 template <class Half, class F>
-MEMFIT_HD inline uint_of<F> dynamic_beside_boundary(dynamic_point<F> const& at) {
+MEMFIT_HD inline uint_of<F> dynamic_nearest(F const& a, uint_of<F> const& index) {
   using U = uint_of<F>;
-  constexpr std::uint32_t half_unit = 1u << (dynamic_unit_bits - 1);
-  auto const nearest = smaller((at.line + half_unit) >> dynamic_unit_bits, at.last);
-  auto const above = larger(nearest - dynamic_line_start, 1u);
+  auto const above = larger(index, 1u);
   auto const low = dynamic_magnitude<Half>(U(above - 1u));
   auto const high = dynamic_magnitude<Half>(above);
   auto const sum = low + high;
   auto const lost = low - (sum - high);
-  auto const twice = at.a + at.a;
+  auto const twice = a + a;
   auto const reaches = (twice > sum) | ((twice == sum) & (lost <= F(0.0f)));
-  return subtract_where(!reaches, above, 1u) + dynamic_line_start;
+  return subtract_where(!reaches, above, 1u);
 }
 
-/// The index of the nearest value, from dynamic_line_start upwards.
+/// The index beside the boundary nearest to the point, from dynamic_line_start upwards.
 template <class Half, class F>
-MEMFIT_HD inline uint_of<F> dynamic_index(F const& x, float least) {
-  auto const at = dynamic_locate<Half>(x, least);
-  auto const clear = dynamic_is_clear(at);
-  auto index = dynamic_by_line(at);
-  if (any<F>(!clear)) return select(clear, index, dynamic_beside_boundary<Half>(at));
-  return index;
+MEMFIT_HD inline uint_of<F> dynamic_beside_boundary(dynamic_point<F> const& at) {
+  constexpr std::uint32_t half_unit = 1u << (dynamic_unit_bits - 1);
+  auto const nearest = smaller((at.line + half_unit) >> dynamic_unit_bits, at.last);
+  return dynamic_nearest<Half>(at.a, nearest - dynamic_line_start) + dynamic_line_start;
 }
 
-/// As dynamic_index, but leaves what the line does not settle to the caller, in `unsure`.
+/// The code of a magnitude, in the low byte.
 template <class Half, class F>
-MEMFIT_HD inline uint_of<F> dynamic_index_nearly(F const& x, float least, mask_of<F>& unsure) {
-  auto const at = dynamic_locate<Half>(x, least);
-  unsure = unsure | !dynamic_is_clear(at);
-  return dynamic_by_line(at);
+MEMFIT_HD inline uint_of<F> dynamic_code(F const& x, float least) {
+  if constexpr (looks_up_widely<F>) {
+    auto const at = dynamic_spot_of<Half>(at_least(x, least));
+    auto const unsure = at.rest < uint_of<F>(dynamic_least_rest);
+    if (any<F>(unsure))
+      return select(unsure, dynamic_nearest<Half>(at.a, at.code - Half::zero) + Half::zero,
+                    at.code);
+    return at.code;
+  } else {
+    auto const at = dynamic_locate<Half>(x, least);
+    auto const clear = dynamic_is_clear(at);
+    auto index = dynamic_by_line(at);
+    if (any<F>(!clear)) index = select(clear, index, dynamic_beside_boundary<Half>(at));
+    return index + Half::zero;
+  }
+}
+
+/// As dynamic_code, but leaves what the line does not settle to the caller, in `unsure`.
+template <class Half, class F>
+MEMFIT_HD inline uint_of<F> dynamic_code_nearly(F const& x, float least, doubt_of<F>& unsure) {
+  if constexpr (looks_up_widely<F>) {
+    auto const at = dynamic_spot_of<Half>(at_least(x, least));
+    unsure.note(at.rest, dynamic_least_rest);
+    return at.code;
+  } else {
+    auto const at = dynamic_locate<Half>(x, least);
+    unsure = unsure | !dynamic_is_clear(at);
+    return dynamic_by_line(at) + Half::zero;
+  }
 }
 
 /// A magnitude of index 0, and the unsigned half's value of index 1.
@@ -188,7 +220,7 @@ inline constexpr float dynamic_least_unsigned = 0x1.5cf754p-22f;
 /// Clears what lies above a code, except in lanes, whose stores take the low byte anyway.
 template <class U>
 MEMFIT_HD inline U low_byte(U const& c) {
-  if constexpr (ops<U>::width == 1)
+  if constexpr (std::is_arithmetic_v<U>)
     return c & 0xffu;
   else
     return c;
@@ -206,19 +238,24 @@ struct dynamic_signed_codec {
   static constexpr std::uint32_t zero = half::zero;
   template <class U>
   MEMFIT_HD static value_of<U> decode(U const& c) {
-    auto const negative = c < U(zero);
-    auto const index = select(negative, zero - c, c - zero);
-    auto const magnitude = detail::dynamic_magnitude<half>(index);
-    return from_bits<value_of<U>>(bits(magnitude) | select(negative, U(0x80000000u), U(0u)));
+    if constexpr (looks_up_widely<value_of<U>>) {
+      auto const place = detail::dynamic_place<half>(c, static_cast<float>(zero));
+      return with_sign_of(place, detail::dynamic_value_at<half>(place));
+    } else {
+      auto const negative = c < U(zero);
+      auto const index = select(negative, zero - c, c - zero);
+      auto const magnitude = detail::dynamic_magnitude<half>(index);
+      return from_bits<value_of<U>>(bits(magnitude) | select(negative, U(0x80000000u), U(0u)));
+    }
   }
   template <class F>
   MEMFIT_HD static uint_of<F> encode(F const& x) {
-    return with_sign(x, detail::dynamic_index<half>(magnitude(x), detail::dynamic_nothing));
+    return with_sign(x, detail::dynamic_code<half>(magnitude(x), detail::dynamic_nothing));
   }
   template <class F>
-  MEMFIT_HD static uint_of<F> encode_nearly(F const& x, mask_of<F>& unsure) {
+  MEMFIT_HD static uint_of<F> encode_nearly(F const& x, doubt_of<F>& unsure) {
     return with_sign(
-        x, detail::dynamic_index_nearly<half>(magnitude(x), detail::dynamic_nothing, unsure));
+        x, detail::dynamic_code_nearly<half>(magnitude(x), detail::dynamic_nothing, unsure));
   }
 
  private:
@@ -228,8 +265,8 @@ struct dynamic_signed_codec {
     return abs(at_least(x, -0.99f));
   }
   template <class F>
-  MEMFIT_HD static uint_of<F> with_sign(F const& x, uint_of<F> const& index) {
-    return detail::low_byte(select(x < F(0.0f), zero - index, zero + index));
+  MEMFIT_HD static uint_of<F> with_sign(F const& x, uint_of<F> const& code) {
+    return detail::low_byte(from_where_negative(2 * zero, code, x));
   }
 };
 
@@ -247,24 +284,23 @@ struct dynamic_unsigned_codec {
   }
   template <class F>
   MEMFIT_HD static uint_of<F> encode(F const& x) {
-    return detail::low_byte(detail::dynamic_index<half>(x, detail::dynamic_nothing));
+    return detail::low_byte(detail::dynamic_code<half>(x, detail::dynamic_nothing));
   }
   template <class F>
-  MEMFIT_HD static uint_of<F> encode_nearly(F const& x, mask_of<F>& unsure) {
-    return detail::low_byte(detail::dynamic_index_nearly<half>(x, detail::dynamic_nothing, unsure));
+  MEMFIT_HD static uint_of<F> encode_nearly(F const& x, doubt_of<F>& unsure) {
+    return detail::low_byte(detail::dynamic_code_nearly<half>(x, detail::dynamic_nothing, unsure));
   }
   /// The nearest code above zero, or zero where the mask does not hold.
   template <class F>
   MEMFIT_HD static uint_of<F> encode_above(F const& x, mask_of<F> const& above) {
-    auto const index = detail::dynamic_index<half>(x, detail::dynamic_least_unsigned);
-    return detail::low_byte(select(above, index, uint_of<F>(0u)));
+    auto const code = detail::dynamic_code<half>(x, detail::dynamic_least_unsigned);
+    return detail::low_byte(select(above, code, uint_of<F>(zero)));
   }
   template <class F>
   MEMFIT_HD static uint_of<F> encode_above_nearly(F const& x, mask_of<F> const& above,
-                                                  mask_of<F>& unsure) {
-    auto const index =
-        detail::dynamic_index_nearly<half>(x, detail::dynamic_least_unsigned, unsure);
-    return detail::low_byte(select(above, index, uint_of<F>(0u)));
+                                                  doubt_of<F>& unsure) {
+    auto const code = detail::dynamic_code_nearly<half>(x, detail::dynamic_least_unsigned, unsure);
+    return detail::low_byte(select(above, code, uint_of<F>(zero)));
   }
 };
 

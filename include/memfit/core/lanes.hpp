@@ -141,6 +141,21 @@ using mask_of = typename ops<F>::mask;
 template <class U>
 using value_of = typename ops<U>::value;
 
+/// What gathers doubts about many F: a mask, unless ops<F> names a type that does it in less.
+template <class F>
+struct doubt {
+  using type = mask_of<F>;
+};
+template <class F>
+requires requires {
+  typename ops<F>::doubt;
+}
+struct doubt<F> {
+  using type = typename ops<F>::doubt;
+};
+template <class F>
+using doubt_of = typename doubt<F>::type;
+
 namespace detail {
 
 template <class A, class B>
@@ -218,6 +233,12 @@ MEMFIT_HD inline U subtract_where(M const& m, U const& a, B const& b) {
   return ops<U>::subtract_where(m, a, U(b));
 }
 
+/// The pattern of a value without its N lowest bits.
+template <int N, class F>
+MEMFIT_HD inline uint_of<F> upper_bits(F const& a) {
+  return bits(a) >> N;
+}
+
 /// Whether a has any of these bits.
 template <class U>
 MEMFIT_HD inline auto has_bits(U const& a, std::uint32_t these) {
@@ -230,10 +251,28 @@ MEMFIT_HD inline F at_least(F const& a, float least) {
   return ops<F>::greater(a, F(least));
 }
 
-/// table[index mod 8], value by value.
-template <class T, class U>
-MEMFIT_HD inline auto lookup(T const (&table)[8], U const& index) {
+/// table[index mod N], value by value: 8 entries, or 32 for F that look up widely. These have
+/// high_product_plus(a, b, c), the upper 32 bits of a b plus c, besides.
+template <class T, int N, class U>
+MEMFIT_HD inline auto lookup(T const (&table)[N], U const& index) {
   return ops<U>::lookup(table, index);
+}
+template <class F>
+inline constexpr bool looks_up_widely = requires(float const (&table)[32], uint_of<F> index) {
+  ops<F>::lookup(table, index);
+};
+
+/// from - n where x is negative, else n.
+template <class F>
+MEMFIT_HD inline uint_of<F> from_where_negative(std::uint32_t from, uint_of<F> const& n,
+                                                F const& x) {
+  return select(x < F(0.0f), from - n, n);
+}
+
+/// n + 1 where a is at least b, else n.
+template <class F>
+MEMFIT_HD inline uint_of<F> next_where_at_least(uint_of<F> const& n, F const& a, F const& b) {
+  return select(a >= b, n + 1u, n);
 }
 
 /// Whether the mask holds for any value.
@@ -246,6 +285,12 @@ MEMFIT_HD inline bool any(mask_of<F> const& m) {
 template <class F>
 MEMFIT_HD inline F abs(F const& a) {
   return from_bits<F>(bits(a) & 0x7fffffffu);
+}
+
+/// |a| with the sign of b.
+template <class F>
+MEMFIT_HD inline F with_sign_of(F const& b, F const& a) {
+  return from_bits<F>(merge(0x80000000u, bits(b), bits(a)));
 }
 
 }  // namespace memfit

@@ -90,7 +90,7 @@ enum class rounding { nearest, nearest_nearly, moment, moment_nearly, fading_mom
 template <class F>
 struct code_masks {
   mask_of<F> fading{};
-  mask_of<F> unsure{};
+  doubt_of<F> unsure{};
 };
 
 /// The codes of values under their block's normalizer.

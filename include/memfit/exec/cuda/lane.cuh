@@ -100,10 +100,55 @@ struct f32 {
 #undef MEMFIT_COMPARE
 };
 
-/// |a|, as one instruction.
+// Operations that would take more instructions if they were left to the general templates.
 MEMFIT_HD inline f32 abs(f32 a) {
   return fabsf(a.v);
 }
+MEMFIT_HD inline f32 with_sign_of(f32 b, f32 a) {
+  return copysignf(a.v, b.v);
+}
+#if defined(__CUDA_ARCH__)
+template <int N>
+MEMFIT_HD inline u32 upper_bits(f32 a) {
+  u32 r;
+  asm("shr.b32 %0, %1, %2;" : "=r"(r.v) : "f"(a.v), "n"(N));
+  return r;
+}
+MEMFIT_HD inline u32 from_where_negative(std::uint32_t from, u32 n, f32 x) {
+  asm("{\n .reg .pred p;\n setp.lt.f32 p, %1, 0f00000000;\n @p sub.u32 %0, %2, %0;\n}"
+      : "+r"(n.v)
+      : "f"(x.v), "r"(from));
+  return n;
+}
+MEMFIT_HD inline u32 next_where_at_least(u32 n, f32 a, f32 b) {
+  asm("{\n .reg .pred p;\n setp.ge.f32 p, %1, %2;\n @p add.u32 %0, %0, 1;\n}"
+      : "+r"(n.v)
+      : "f"(a.v), "f"(b.v));
+  return n;
+}
+MEMFIT_HD inline u32 high_product_plus(u32 a, u32 b, u32 c) {
+  u32 r;
+  asm("mad.hi.u32 %0, %1, %2, %3;" : "=r"(r.v) : "r"(a.v), "r"(b.v), "r"(c.v));
+  return r;
+}
+#else
+MEMFIT_HD inline u32 high_product_plus(u32 a, u32 b, u32 c) {
+  return static_cast<std::uint32_t>(std::uint64_t{a.v} * b.v >> 32) + c;
+}
+#endif
+
+/// Whether the least of many patterns is below a bound.
+class doubt {
+ public:
+  MEMFIT_HD void note(u32 pattern, std::uint32_t bound) {
+    least_ = ops<float>::smaller(least_, pattern.v);
+    bound_ = bound;
+  }
+  MEMFIT_HD operator bool() const { return least_ < bound_; }
+
+ private:
+  std::uint32_t least_ = 0xffffffffu, bound_ = 0;
+};
 
 /// Bytes of a and b, by the nibbles of Selector from the lowest byte upwards: 0 to 3 are a's, 4 to
 /// 7 those of b.
@@ -143,6 +188,7 @@ struct ops<warp::f32> {
   using value = warp::f32;
   using uint = warp::u32;
   using mask = bool;
+  using doubt = warp::doubt;
   static constexpr int width = 1;
 
   MEMFIT_HD static value fma(value a, value b, value c) { return ops<float>::fma(a.v, b.v, c.v); }
@@ -181,6 +227,16 @@ struct ops<warp::f32> {
   MEMFIT_HD static auto lookup(T const (&table)[8], uint index) {
     return ask(chosen(table, threadIdx.x), index);
   }
+  MEMFIT_HD static value lookup(float const (&table)[32], uint index) {
+    value r;
+    asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;"
+                 : "=f"(r.v)
+                 : "f"(table[threadIdx.x % warp::lanes]), "r"(index.v));
+    return r;
+  }
+  MEMFIT_HD static uint lookup(std::uint32_t const (&table)[32], uint index) {
+    return __shfl_sync(warp::everyone, table[threadIdx.x % warp::lanes], static_cast<int>(index.v));
+  }
 #else
   MEMFIT_HD static uint merge(uint where, uint a, uint b) {
     return ops<float>::merge(where.v, a.v, b.v);
@@ -198,6 +254,10 @@ struct ops<warp::f32> {
   template <class T>
   MEMFIT_HD static auto lookup(T const (&table)[8], uint index) {
     return ask(ops<float>::lookup(table, index.v), index);
+  }
+  template <class T>
+  MEMFIT_HD static auto lookup(T const (&table)[32], uint index) {
+    return ask(table[index.v % 32], index);
   }
 #endif
 
