@@ -1,7 +1,7 @@
 // Every rule's update and every format's encode and decode inside a kernel, and the driver's own
-// kernels. Compiled by device.py with the bare flags of a user who gives none, and so for the oldest
-// device that the compiler knows; the lists below name every rule, format and parameter column, and
-// device.py checks that they do.
+// kernels. Compiled by device.py with the bare flags of a user who gives none, and so for the
+// oldest device that the compiler knows; the lists below name every rule, format and parameter
+// column, and device.py checks that they do.
 #include <cstdint>
 
 #include "memfit/codec/column.hpp"
