@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <iterator>
-#include <map>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -17,7 +16,9 @@
 #include "memfit/codec/small_float.hpp"
 #include "memfit/core/check.hpp"
 #include "memfit/core/tensor.hpp"
+#include "memfit/description.hpp"
 #include "memfit/exec/engine.hpp"
+#include "memfit/occupied.hpp"
 #include "memfit/rule/adaptive.hpp"
 #include "memfit/rule/momentum.hpp"
 
@@ -31,54 +32,6 @@ struct optimizer_options {
   std::vector<std::string> keep_fp32 = {};
   /// Keys the noise of stochastic parameter columns.
   std::uint64_t seed = 0;
-};
-
-/// One tensor as an optimizer holds it; bytes are those allocated.
-struct tensor_description {
-  std::string name;
-  std::int64_t count = 0;
-  bool quantized = false;            ///< its moments have the optimizer's format, else fp32
-  std::int64_t parameter_bytes = 0;  ///< what the model reads; the user's own memory
-  std::int64_t kept_bytes = 0;       ///< master copy or remainder beside it
-  std::int64_t state_bytes = 0;      ///< codes and scales of all moments
-};
-
-/// All tensors of an optimizer, and the sums over them.
-struct description {
-  std::vector<tensor_description> tensors;
-  std::int64_t parameter_bytes = 0;
-  std::int64_t kept_bytes = 0;
-  std::int64_t state_bytes = 0;
-  /// Step counters, in rows of 512, and what the executor needs to know the tensors.
-  std::int64_t shared_bytes = 0;
-
-  /// A table for people: a line per tensor, then the sums.
-  std::string text() const {
-    std::string out;
-    for (auto const& t : tensors)
-      out += line(t.name.empty() ? "(unnamed)" : t.name, t.quantized ? "quantized" : "fp32", t);
-    tensor_description sum;
-    for (auto const& t : tensors) sum.count += t.count;
-    sum.parameter_bytes = parameter_bytes;
-    sum.kept_bytes = kept_bytes;
-    sum.state_bytes = state_bytes;
-    return out + line("total", "", sum);
-  }
-
- private:
-  static std::string line(std::string text, char const* moments, tensor_description const& t) {
-    auto column = [&text](std::string const& cell, std::size_t end) {
-      auto const start = end > cell.size() ? end - cell.size() : 0;
-      text.resize(text.size() < start ? start : text.size() + 1, ' ');
-      text += cell;
-    };
-    column(moments, 34);
-    column(std::to_string(t.count) + " elements", 54);
-    column("parameters " + std::to_string(t.parameter_bytes) + " B", 80);
-    column("kept " + std::to_string(t.kept_bytes) + " B", 100);
-    column("states " + std::to_string(t.state_bytes) + " B", 122);
-    return text + "\n";
-  }
 };
 
 /// Updates registered tensors by Rule, keeping its moments in Format.
@@ -137,7 +90,7 @@ class optimizer {
     detail::require_data("optimizer::add", "the parameter", t.name, t);
     auto const where = detail::extent_of(t);
     require_unused("optimizer::add", t.name, "the parameter", where, t.count);
-    if (!t.name.empty() && index_.contains(std::string(t.name)))
+    if (!t.name.empty() && taken_.find(t.name) != taken_.none)
       detail::refuse("optimizer::add", t.name, "a tensor of this name is registered already");
 
     entry e;
@@ -152,8 +105,7 @@ class optimizer {
       detail::room_for_one_more(entries_);
       enlist(e, entries_.size());
     });
-    if (!where.empty()) extents_.emplace(where.begin, std::pair(where.end, entries_.size()));
-    if (!e.name.empty()) index_.emplace(e.name, entries_.size());
+    taken_.add(e.name, where, entries_.size());
     entries_.push_back(std::move(e));
     ++generation_;
     return entries_.size() - 1;
@@ -164,10 +116,10 @@ class optimizer {
   /// steps captured in a graph before are void.
   void keep_fp32(std::string_view name) {
     options_.keep_fp32.emplace_back(name);
-    auto const found = index_.find(std::string(name));
-    if (found == index_.end() || !entries_[found->second].quantized) return;
+    auto const found = taken_.find(name);
+    if (found == taken_.none || !entries_[found].quantized) return;
     try {
-      naming_one("optimizer::keep_fp32", found->second, [&] { widen(found->second); });
+      naming_one("optimizer::keep_fp32", found, [&] { widen(found); });
     } catch (...) {
       options_.keep_fp32.pop_back();
       throw;
@@ -433,11 +385,8 @@ class optimizer {
   /// Refuses memory that a registered parameter occupies.
   void require_unused(char const* call, std::string_view name, char const* what,
                       detail::extent const& where, std::int64_t count) const {
-    if (where.empty()) return;
-    auto next = extents_.lower_bound(where.end);
-    if (next == extents_.begin()) return;
-    auto const& [other_end, other] = std::prev(next)->second;
-    if (other_end > where.begin)
+    auto const other = taken_.overlapping(where);
+    if (other != taken_.none)
       detail::refuse(call, name,
                      std::string(what) + " of " + std::to_string(count) +
                          " elements overlaps the registered parameter " + entries_[other].name +
@@ -553,9 +502,7 @@ class optimizer {
   std::int64_t places_[2] = {};  // tensors enlisted as exact and as quantized
   std::int64_t generation_ = 0;
   std::vector<news> news_;
-  std::map<std::string, std::size_t> index_;
-  // begin -> end and index of registered parameters
-  std::map<std::uintptr_t, std::pair<std::uintptr_t, std::size_t>> extents_;
+  detail::occupied taken_;
 };
 
 }  // namespace memfit
