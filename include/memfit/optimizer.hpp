@@ -42,9 +42,8 @@ struct optimizer_options {
 /// tensor, which only the tensor's own steps advance. Results do not depend on the executor, on
 /// threads, vector units or on how a step is divided. Members are ordered on the executor; those
 /// that give numbers to the host wait for it, and their names end in _sync; so do registration,
-/// keep_fp32 and to.
-/// Movable, not copyable; not for use from several threads at once. All members throw memfit::error
-/// before they change anything.
+/// keep_fp32 and to. Movable, not copyable; not for use from several threads at once. All members
+/// throw memfit::error before they change anything.
 template <rule Rule, format Format, class Param = fp32>
 class optimizer {
   using column = column_for<Param>;
@@ -129,8 +128,9 @@ class optimizer {
   /// One step of every registered tensor; `gradients` runs parallel to them. An empty gradient
   /// (null data, no elements) leaves a tensor that has elements, and its counter, alone. An element
   /// whose gradient, new moment or new parameter is not finite keeps its parameter, and its moments
-  /// up to their block's new scale. Ordered on the executor; after a device_error the step is done
-  /// in part or not at all.
+  /// up to their block's new scale. Ordered on the executor, which reads the gradients when it comes
+  /// to the step, and at every replay of a captured one; after a device_error the step is done in
+  /// part or not at all.
   template <tensors Gradients>
   void step(Gradients&& gradients, gate g = {}) {
     require_hyperparameters("optimizer::step");

@@ -30,7 +30,8 @@ struct step_call {
 };
 
 /// Tensors of one rule, state format and parameter column that are stepped together, in the order
-/// in which they were added. What throws has changed nothing.
+/// in which they were added. What throws has changed nothing, but for step, which may be done in
+/// part after a device_error.
 template <class Rule>
 class step_list {
  public:
