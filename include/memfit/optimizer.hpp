@@ -128,9 +128,9 @@ class optimizer {
   /// One step of every registered tensor; `gradients` runs parallel to them. An empty gradient
   /// (null data, no elements) leaves a tensor that has elements, and its counter, alone. An element
   /// whose gradient, new moment or new parameter is not finite keeps its parameter, and its moments
-  /// up to their block's new scale. Ordered on the executor, which reads the gradients when it comes
-  /// to the step, and at every replay of a captured one; after a device_error the step is done in
-  /// part or not at all.
+  /// up to their block's new scale. Ordered on the executor, which reads the gradients when it
+  /// comes to the step, and at every replay of a captured one; after a device_error the step is
+  /// done in part or not at all.
   template <tensors Gradients>
   void step(Gradients&& gradients, gate g = {}) {
     require_hyperparameters("optimizer::step");
