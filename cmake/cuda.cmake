@@ -16,8 +16,6 @@ if(NOT memfit_cuda_architectures_given)
   set(CMAKE_CUDA_ARCHITECTURES 75-virtual 80 90)
 endif()
 enable_language(CUDA)
-# CMake 3.25 does not know that this nvcc has C++20.
-string(APPEND CMAKE_CUDA_FLAGS " -std=c++20")
 set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
 
 # The device that is here, if one is: nvcc says so while the language is enabled.

@@ -38,7 +38,8 @@ struct description {
     sum.parameter_bytes = parameter_bytes;
     sum.kept_bytes = kept_bytes;
     sum.state_bytes = state_bytes;
-    return out + line("total", "", sum);
+    return out + line("total", "", sum) + "and " + std::to_string(shared_bytes) +
+           " B of counters and lists that all share\n";
   }
 
  private:

@@ -51,7 +51,7 @@ class global_norm {
  public:
   /// For tensors of the counts of these, in this order.
   template <executor E, tensors Tensors>
-  global_norm(E const& exec, Tensors&& tensors) : norms_(exec.norms()) {
+  global_norm(E const& exec, Tensors&& tensors) : norms_(made_on(exec)) {
     for (auto&& t : tensors) {
       auto const r = ref(t);
       detail::require_data("global_norm", "the tensor", r.name, r);

@@ -2,6 +2,10 @@
 // Used beside or without memfit.hpp, which has the host executor.
 #pragma once
 
+#if !defined(__CUDACC__)
+#error "memfit.cuh is for nvcc; other compilers take memfit/memfit.hpp and memfit/exec/cuda.hpp"
+#endif
+
 #include "memfit/exec/cuda.cuh"
 #include "memfit/gradients.hpp"
 #include "memfit/optimizer.hpp"

@@ -76,11 +76,13 @@ class optimizer {
   }
 
   /// Registers one tensor with zero moments and returns its index. A second buffer of the parameter
-  /// column starts from the values the tensor has now. Steps captured in a graph before are void.
+  /// column starts from the values the tensor has now. A step captured in a graph before must not
+  /// be replayed: it uses memory that is gone.
   template <tensor T>
   std::size_t add(T&& parameter) {
     static_assert(scalar_element<element_of<T>>,
-                  "memfit::optimizer: elements are fp32, bf16 or fp16");
+                  "memfit::optimizer: elements are float, memfit::bf16 or memfit::fp16; show a "
+                  "vendor's type as memfit's, which has the same bits");
     static_assert(kind_of<element_of<T>> == kind_of<element>,
                   "memfit::optimizer: the tensor's element type is not that of the Param column");
     auto const t = ref(parameter);
@@ -97,6 +99,7 @@ class optimizer {
     e.count = t.count;
     e.visible = t.data;
     e.quantized = t.count >= options_.min_quantized && !is_kept_fp32(t.name);
+    require_reached("optimizer::add", t.name, "the parameter", list_of(e), t.data, t.count);
     detail::naming("optimizer::add", t.name, t.count, 1, [&] {
       e.moments = e.quantized ? fresh_moments<Format>(t.count) : fresh_moments<fp32>(t.count);
       e.kept = fresh_kept(e);
@@ -111,8 +114,9 @@ class optimizer {
   }
 
   /// Keeps the moments of the tensor of this name in fp32 from now on; before or after
-  /// registration. Moments it already has keep their values; then it waits for the executor, and
-  /// steps captured in a graph before are void.
+  /// registration, so a name that fits no tensor is no error. Moments it already has keep their
+  /// values; then it waits for the executor, and a step captured in a graph before must not be
+  /// replayed: it uses memory that is gone.
   void keep_fp32(std::string_view name) {
     options_.keep_fp32.emplace_back(name);
     auto const found = taken_.find(name);
@@ -167,11 +171,17 @@ class optimizer {
   Rule& rule() { return rule_; }
   Rule const& rule() const { return rule_; }
 
-  /// From now on every step reads its hyper-parameters where `place` points, in the executor's
-  /// memory, when it comes to run there; null: takes those of rule() when it is called. For
-  /// schedules that a device computes, and for steps captured in a graph. What stands there is not
+  /// From now on every step reads its hyper-parameters where `place` points, a whole Rule in the
+  /// executor's memory, when it comes to run there; null: takes those of rule() when it is called,
+  /// which a captured step keeps for all its replays. For schedules that a device computes, by
+  /// kernels before the step in the same stream or graph. What stands there is not
   /// checked; an element that it would bring to what is not finite is left as it was and counted.
-  void rule_from(Rule const* place) { rule_at_ = place; }
+  void rule_from(Rule const* place) {
+    if (place != nullptr && !engine_->exact->reaches(place))
+      throw argument_error(
+          "memfit::optimizer::rule_from: the rule lies where the executor cannot reach it");
+    rule_at_ = place;
+  }
 
   std::size_t size() const { return entries_.size(); }
 
@@ -184,7 +194,8 @@ class optimizer {
     return count;
   }
 
-  /// Where the tensor's step counter lies, in the executor's memory.
+  /// Where the tensor's step counter lies, in the executor's memory: before a step, the number of
+  /// those already taken.
   std::int64_t const* steps(std::size_t index) const {
     require_index("optimizer::steps", index);
     return entries_[index].steps;
@@ -226,8 +237,8 @@ class optimizer {
       auto const& to = out.entries_[i];
       if (from.name != to.name || from.count != to.count)
         detail::refuse("optimizer::to", to.name,
-                       std::to_string(to.count) + " elements for " + detail::called(from.name) +
-                           " of " + std::to_string(from.count));
+                       std::to_string(to.count) + " elements named '" + to.name + "' for " +
+                           std::to_string(from.count) + " named '" + from.name + "'");
       naming_one("optimizer::to", i, [&] { carry(from, out, to); });
     }
     carry(nonfinite_, out, out.nonfinite_);
@@ -392,6 +403,15 @@ class optimizer {
                          " elements overlaps the registered parameter " + entries_[other].name +
                          " (number " + std::to_string(other) + ")");
   }
+  /// Refuses memory that the executor cannot reach.
+  void require_reached(char const* call, std::string_view name, char const* what,
+                       step_list<Rule> const& list, void const* data, std::int64_t count) const {
+    if (count > 0 && !list.reaches(data))
+      detail::refuse(
+          call, name,
+          std::string(what) + " of " + std::to_string(count) +
+              " elements lies in memory of the host, where the executor cannot reach it");
+  }
   bool is_kept_fp32(std::string_view name) const {
     if (name.empty()) return false;
     for (auto const& kept : options_.keep_fp32)
@@ -457,6 +477,7 @@ class optimizer {
       detail::require_data(call, "the gradient", e.name, gradient);
       detail::require_count(call, "the gradient", e.name, gradient, e.count);
       require_unused(call, e.name, "the gradient", detail::extent_of(gradient), gradient.count);
+      require_reached(call, e.name, "the gradient", list_of(e), gradient.data, gradient.count);
     }
     news_.push_back({index, place});
   }

@@ -36,7 +36,8 @@ TEST(cuda_optimizer, works_as_on_the_host) {
   test::stream s;
   memfit::cuda const exec{s};
   optimizer8 host(memfit::host{1}, rule, p.on_host()), device(exec, rule, p.on_device_side());
-  EXPECT_EQ(host.describe().text(), device.describe().text());
+  EXPECT_EQ(host.describe().state_bytes, device.describe().state_bytes);
+  EXPECT_GT(device.describe().shared_bytes, host.describe().shared_bytes);
   for (std::uint64_t step = 1; step <= 3; ++step) {
     g.set(100 * step);
     if (step == 2) g.device[0].set(g.host[0] = std::vector<float>(5000, std::nanf("")));
@@ -271,11 +272,16 @@ TEST(cuda_refusals, an_allocation_that_fails_leaves_everything_unchanged) {
   host.step(g.on_host());
   device.step(g.on_device_side());
   auto const before = device.describe().text();
+  // From an address above those of the registered tensors, so that nothing overlaps.
   std::int64_t const huge = std::int64_t{1} << 55;
+  std::vector<test::on_device<float>> others;
+  for (int i = 0; i < 32; ++i) others.emplace_back(1);
+  auto* highest = others[0].data();
+  for (auto const& o : others) highest = std::max(highest, o.data());
+  ASSERT_GT(highest, std::max(p.device[0].data(), p.device[1].data()));
   test::expect_refusal<memfit::memory_error>(
       [&] {
-        device.add(
-            tensor_ref<float>{reinterpret_cast<float*>(std::uintptr_t{1} << 61), huge, "huge"});
+        device.add(tensor_ref<float>{highest, huge, "huge"});
       },
       {"optimizer::add", "'huge'", std::to_string(huge), "cudaMalloc",
        "cudaErrorMemoryAllocation"});
@@ -284,6 +290,39 @@ TEST(cuda_refusals, an_allocation_that_fails_leaves_everything_unchanged) {
   device.step(g.on_device_side());
   p.expect_same();
   expect_same_states(host, device);
+}
+
+TEST(cuda_refusals, memory_of_the_host_is_refused_by_name) {
+  tensors p({5000, 300}, 1), g({5000, 300}, 10);
+  optimizer8 opt(memfit::cuda{}, rule, p.on_device_side());
+  auto const before = opt.describe().text();
+  std::vector<float> on_host(10);
+  test::expect_refusal<memfit::argument_error>(
+      [&] {
+        opt.add(tensor_ref<float>{on_host.data(), 10, "lost"});
+      },
+      {"optimizer::add", "'lost'", "10", "memory of the host"});
+  EXPECT_EQ(opt.describe().text(), before);
+  test::expect_refusal<memfit::argument_error>([&] { opt.step(g.on_host()); },
+                                               {"optimizer::step", "'t0'", "5000", "host"});
+  test::expect_refusal<memfit::argument_error>([&] { opt.rule_from(&rule); }, {"rule_from"});
+  EXPECT_EQ(opt.steps_sync(0), 0);
+}
+
+TEST(cuda_refusals, numbers_for_the_host_are_refused_in_a_capture_which_goes_on) {
+  tensors p({5000}, 1), g({5000}, 10);
+  test::stream s;
+  optimizer8 device(memfit::cuda{s}, rule, p.on_device_side());
+  optimizer8 host(memfit::host{1}, rule, p.on_host());
+  test::graph const step(s, [&] {
+    device.step(g.on_device_side());
+    test::expect_refusal<memfit::device_error>([&] { (void)device.steps_sync(0); },
+                                               {"optimizer::steps_sync", "'t0'", "captured"});
+  });
+  step.launch(s);
+  host.step(g.on_host());
+  s.wait();
+  p.expect_same();
 }
 
 TEST(cuda_refusals, a_device_that_does_not_exist_is_named) {

@@ -86,7 +86,7 @@ def smell_faults(texts):
 
 def compiler_faults(header, text):
     """A macro may depend on the compiler, the body of a function may not: it would have two bodies in one program."""
-    for match in re.finditer(r"^\s*#\s*(?:if|ifdef|ifndef|elif)\b.*__CUDACC__.*\n(?!\s*#\s*define)", text, re.M):
+    for match in re.finditer(r"^\s*#\s*(?:if|ifdef|ifndef|elif)\b.*__CUDACC__.*\n(?!\s*#\s*(?:define|error))", text, re.M):
         yield f"{header}:{text.count(chr(10), 0, match.start()) + 1}: __CUDACC__ chooses more than a macro"
 
 

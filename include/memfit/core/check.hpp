@@ -23,6 +23,7 @@ inline std::string called(std::string_view name) {
 
 /// "tensor 'wte' of 100 elements", and how many more there are.
 inline std::string called(std::string_view first, std::int64_t elements, std::int64_t tensors) {
+  if (tensors == 0) return "no tensors yet";
   auto const text = called(first) + " of " + std::to_string(elements) + " elements";
   return tensors < 2 ? text : text + " and " + std::to_string(tensors - 1) + " more tensors";
 }

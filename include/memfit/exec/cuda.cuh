@@ -41,22 +41,12 @@ void cuda::copy(void* to, void const* from, std::int64_t bytes) const {
 
 template <class>
 void cuda::copy_from_host(void* to, void const* from, std::int64_t bytes) const {
-  if (bytes <= 0) return;
-  detail::on_device_of const device(*this);
-  detail::expect_success(
-      cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream_),
-      "cudaMemcpyAsync");
-  detail::expect_success(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  if (bytes > 0) detail::copy_and_wait(*this, to, from, bytes, cudaMemcpyHostToDevice);
 }
 
 template <class>
 void cuda::copy_to_host(void* to, void const* from, std::int64_t bytes) const {
-  if (bytes <= 0) return;
-  detail::on_device_of const device(*this);
-  detail::expect_success(
-      cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_),
-      "cudaMemcpyAsync");
-  detail::expect_success(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  if (bytes > 0) detail::copy_and_wait(*this, to, from, bytes, cudaMemcpyDeviceToHost);
 }
 
 template <class>

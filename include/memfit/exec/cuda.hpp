@@ -32,7 +32,8 @@ class cuda {
   /// Within device memory.
   template <class = void>
   void copy(void* to, void const* from, std::int64_t bytes) const;
-  /// Waits until the host memory may be used again, or has been written.
+  /// Waits until the host memory may be used again, or has been written. Not while the stream is
+  /// captured.
   template <class = void>
   void copy_from_host(void* to, void const* from, std::int64_t bytes) const;
   template <class = void>

@@ -165,6 +165,7 @@ template <class Rule, class Format, class Column>
 class host::list final : public step_list<Rule> {
  public:
   explicit list(host exec) : exec_(std::move(exec)) {}
+  bool reaches(void const*) const override { return true; }
   void add(step_item<Rule> const& item) override { items_.push_back(item); }
   std::int64_t bytes() const override { return 0; }
   void retire(std::int64_t index) override { items_[static_cast<std::size_t>(index)] = {}; }

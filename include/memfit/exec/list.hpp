@@ -36,6 +36,8 @@ template <class Rule>
 class step_list {
  public:
   virtual ~step_list() = default;
+  /// Whether the executor can read and write what lies there.
+  virtual bool reaches(void const* data) const = 0;
   virtual void add(step_item<Rule> const& item) = 0;
   /// The tensor takes no part from now on.
   virtual void retire(std::int64_t index) = 0;

@@ -44,12 +44,37 @@ class on_device_of {
   bool moved_ = false;
 };
 
+/// Whether the device can read what lies there: memory of a device, or memory of the host that is
+/// pinned, managed or, on systems that have it so, any.
+inline bool is_reached(cuda const& exec, void const* data) {
+  on_device_of const device(exec);
+  cudaPointerAttributes found{};
+  if (cudaPointerGetAttributes(&found, data) != cudaSuccess) cudaGetLastError();
+  if (found.type != cudaMemoryTypeUnregistered) return true;
+  int current = 0, pageable = 0;
+  expect_success(cudaGetDevice(&current), "cudaGetDevice");
+  expect_success(cudaDeviceGetAttribute(&pageable, cudaDevAttrPageableMemoryAccess, current),
+                 "cudaDeviceGetAttribute");
+  return pageable != 0;
+}
+
 /// Whether the executor's stream is being captured: then nothing runs yet, perhaps never.
 inline bool is_capturing(cuda const& exec) {
   on_device_of const device(exec);
   auto status = cudaStreamCaptureStatusNone;
   if (cudaStreamIsCapturing(exec.stream(), &status) != cudaSuccess) cudaGetLastError();
   return status != cudaStreamCaptureStatusNone;
+}
+
+/// Waits until the host's side of a copy is free; refused in a capture, which goes on.
+inline void copy_and_wait(cuda const& exec, void* to, void const* from, std::int64_t bytes,
+                          cudaMemcpyKind kind) {
+  if (is_capturing(exec))
+    expect_success(cudaErrorStreamCaptureUnsupported, "waiting for a stream that is captured");
+  on_device_of const device(exec);
+  expect_success(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), kind, exec.stream()),
+                 "cudaMemcpyAsync");
+  expect_success(cudaStreamSynchronize(exec.stream()), "cudaStreamSynchronize");
 }
 
 /// Threads of a block in every kernel: whole warps.

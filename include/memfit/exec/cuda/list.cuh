@@ -98,6 +98,7 @@ class cuda_list final : public step_list<Rule> {
  public:
   explicit cuda_list(cuda exec) : exec_(exec), table_(exec) {}
 
+  bool reaches(void const* data) const override { return is_reached(exec_, data); }
   void add(step_item<Rule> const& item) override { table_.add(item, item.count); }
   void retire(std::int64_t index) override {
     table_[index] = {};
