@@ -109,6 +109,36 @@ TEST(cuda_optimizer, takes_a_users_rule_written_for_floats) {
   EXPECT_EQ(host.moment_sync(0, 0), device.moment_sync(0, 0));
 }
 
+/// A rule under which no gradient, however large, makes anything but a finite parameter.
+struct sign_rule {
+  double lr = 0.1;
+  static constexpr std::array<memfit::slot, 0> slots{};
+  struct constants {
+    float lr;
+    template <class F>
+    MEMFIT_HD void operator()(F& p, F g) const {
+      p = p + memfit::select(g > F(0.0f), F(-lr), F(lr));
+    }
+  };
+  MEMFIT_HD constants at(std::int64_t) const { return {static_cast<float>(lr)}; }
+};
+
+TEST(cuda_optimizer, leaves_elements_alone_whose_gradient_is_not_finite_whatever_the_rule) {
+  tensors p({4096}, 1), g({4096}, 2);
+  g.host[0][5] = INFINITY;
+  g.host[0][600] = -INFINITY;
+  g.host[0][4095] = std::nanf("");
+  g.device[0].set(g.host[0]);
+  auto const start = p.host[0];
+  memfit::optimizer<sign_rule, memfit::fp32> host(memfit::host{1}, {}, p.on_host());
+  memfit::optimizer<sign_rule, memfit::fp32> device(memfit::cuda{}, {}, p.on_device_side());
+  host.step(g.on_host());
+  device.step(g.on_device_side());
+  p.expect_same();
+  for (std::size_t i : {5u, 600u, 4095u}) EXPECT_EQ(p.host[0][i], start[i]);
+  EXPECT_EQ(device.nonfinite_sync(), 3u);
+}
+
 TEST(cuda_optimizer, moves_between_host_and_device_bit_for_bit) {
   using optimizer = memfit::optimizer<memfit::adamw, memfit::dynamic8, memfit::split<memfit::bf16>>;
   std::vector<memfit::bf16> start;
