@@ -17,6 +17,21 @@ namespace memfit {
 template <class F>
 struct ops;
 
+namespace detail {
+
+/// The same value, out of the compiler's sight: what follows cannot be fused with what made it.
+template <class T>
+MEMFIT_HD inline T rounded(T x) {
+#if defined(__x86_64__) && !defined(__CUDA_ARCH__)
+  asm("" : "+x"(x));
+#elif defined(__aarch64__) && !defined(__CUDA_ARCH__)
+  asm("" : "+w"(x));
+#endif
+  return x;
+}
+
+}  // namespace detail
+
 template <>
 struct ops<float> {
   using value = float;
@@ -119,13 +134,7 @@ struct ops<float> {
 #if defined(__CUDA_ARCH__)
     return __fmul_rn(a, b);
 #else
-    float p = a * b;
-#if defined(__x86_64__)
-    asm("" : "+x"(p));
-#elif defined(__aarch64__)
-    asm("" : "+w"(p));
-#endif
-    return p;
+    return detail::rounded(a * b);
 #endif
   }
 };

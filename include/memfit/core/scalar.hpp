@@ -22,13 +22,7 @@ struct ops<double> {
 #if defined(__CUDA_ARCH__)
     return __dmul_rn(a, b);
 #else
-    double p = a * b;
-#if defined(__x86_64__)
-    asm("" : "+x"(p));
-#elif defined(__aarch64__)
-    asm("" : "+w"(p));
-#endif
-    return p;
+    return detail::rounded(a * b);
 #endif
   }
 };
