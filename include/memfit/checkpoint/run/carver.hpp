@@ -13,9 +13,10 @@ namespace memfit::checkpoint {
 /// storage: a cache line of a GPU. The host aligns the storage itself to 64 bytes only.
 inline constexpr std::int64_t alignment = 128;
 
-/// The next multiple of the alignment.
+/// The next multiple of the alignment, or the last one that 64 bits hold.
 constexpr std::int64_t rounded(std::int64_t bytes) {
-  return (bytes + alignment - 1) / alignment * alignment;
+  return ((bytes > INT64_MAX - alignment ? bytes - alignment : bytes) + alignment - 1) / alignment *
+         alignment;
 }
 
 /// Takes arrays from the front of a piece of storage. The same calls take the same places: a layout

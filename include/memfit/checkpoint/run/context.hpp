@@ -27,12 +27,12 @@ struct context {
   /// No variant: a forward whose backward does not come next.
   static constexpr int saves_nothing = -1;
 
-  bool replay = false;         ///< a forward that has been done before in this training step
-  bool wants_output = false;   ///< of a forward: whether the output is read by anyone
+  bool replay = false;          ///< a forward that has been done before in this training step
+  bool wants_output = false;    ///< of a forward: whether the output is read by anyone
   int variant = saves_nothing;  ///< index into the stage's variants
-  noise_key noise;             ///< the same in every forward of the stage in this training step
-  carver saved;                ///< written by the forward of a variant, read by its backward
-  carver scratch;              ///< in use during this call alone
+  noise_key noise;              ///< the same in every forward of the stage in this training step
+  carver saved;                 ///< written by the forward of a variant, read by its backward
+  carver scratch;               ///< in use during this call alone
 
   /// Whether a backward reads what this forward saves; in a backward, true.
   bool saves() const { return variant != saves_nothing; }
@@ -51,9 +51,8 @@ concept has_stage_forward = requires(M& model, std::int64_t stage, void const* i
 /// which it may change in place; writes the gradient of its input, which may be null for stage 0;
 /// and adds (+=) to the gradients of its parameters.
 template <class M>
-concept has_stage_backward = requires(M& model, std::int64_t stage, void const* in,
-                                      void const* out, void* out_gradient, void* in_gradient,
-                                      context& c) {
+concept has_stage_backward = requires(M& model, std::int64_t stage, void const* in, void const* out,
+                                      void* out_gradient, void* in_gradient, context& c) {
   model.backward(stage, in, out, out_gradient, in_gradient, c);
 };
 

@@ -29,8 +29,7 @@ class lifetimes {
     for (std::size_t i = 0; i < births_.size(); ++i) rank[births_[i]] = i;
     deaths_ = births_;
     std::sort(deaths_.begin(), deaths_.end(), [&](auto a, auto b) {
-      return blocks[a].dies != blocks[b].dies ? blocks[a].dies < blocks[b].dies
-                                              : rank[a] > rank[b];
+      return blocks[a].dies != blocks[b].dies ? blocks[a].dies < blocks[b].dies : rank[a] > rank[b];
     });
   }
 
