@@ -38,6 +38,13 @@ std::vector<plan::schedule> schedules_of(plan::chain const& stages, std::uint32_
   for (std::int64_t slots : {1, 2, 3, 5}) all.push_back(plan::revolve(stages, slots));
   std::vector<std::int64_t> const kept{n / 3, n / 2};
   if (n > 3) all.push_back(plan::keep(stages, kept));
+  for (auto const& fits : plan::trade(stages, 6)) all.push_back(fits);
+  auto const least = plan::least_bytes(stages);
+  for (std::int64_t share : {1, 3}) {
+    auto const budget = least + (all.front().peak - least) * share / 4;
+    all.push_back(plan::within(stages, budget));
+    all.push_back(plan::within(stages, budget, budget, 40));
+  }
   std::mt19937 dice(seed);
   for (int i = 0; i < 10; ++i) all.push_back(test::random_schedule(stages, i % 2 != 0, dice));
   return all;
