@@ -9,12 +9,7 @@
 
 #include "memfit/checkpoint/plan.hpp"
 #include "memfit/checkpoint/run.hpp"
-
-template <>
-struct memfit::generator_traits<std::mt19937> {
-  static std::mt19937 get(std::mt19937 const& g) { return g; }
-  static void set(std::mt19937& g, std::mt19937 const& state) { g = state; }
-};
+#include "support/generator.hpp"
 
 namespace test {
 
