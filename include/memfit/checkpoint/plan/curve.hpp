@@ -92,7 +92,8 @@ inline void leave_best(curve& all) {
 /// ranges of peaks. Every point is exact; only what lies between may be missing.
 class selection {
  public:
-  explicit selection(std::int64_t most) : most_(std::max<std::int64_t>(most, 1)) {}
+  /// `most` is at least 2.
+  explicit selection(std::int64_t most) : most_(most) {}
 
   bool thinned() const { return thinned_; }
 
@@ -106,7 +107,6 @@ class selection {
     }
     last = std::min(last, budget);
     if (least > last) return {};
-    if (most_ == 1) return only_least(all, least);
     if (points <= static_cast<std::size_t>(2 * most_)) {
       auto found = each(all, budget);
       if (found.size() <= static_cast<std::size_t>(most_)) return found;
@@ -115,16 +115,6 @@ class selection {
   }
 
  private:
-  curve only_least(std::span<combination const> all, std::int64_t least) {
-    thinned_ = true;
-    point found{least, std::numeric_limits<std::int64_t>::max(), {}};
-    for (auto const& c : all)
-      c.walk(least, [&](std::int64_t, std::int64_t time) {
-        if (time < found.time) found = {least, time, c.what};
-      });
-    return {found};
-  }
-
   curve each(std::span<combination const> all, std::int64_t budget) {
     gathered_.clear();
     for (auto const& c : all)

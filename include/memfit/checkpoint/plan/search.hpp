@@ -13,6 +13,7 @@
 #include "memfit/checkpoint/plan/check.hpp"
 #include "memfit/checkpoint/plan/curve.hpp"
 #include "memfit/checkpoint/plan/emit.hpp"
+#include "memfit/checkpoint/plan/part.hpp"
 #include "memfit/checkpoint/plan/schedule.hpp"
 
 namespace memfit::checkpoint::detail {
@@ -45,19 +46,19 @@ struct search_size {
 class search {
  public:
   search(chain const& stages, std::int64_t budget, search_size size, second_place place = {})
-      : stages_(stages),
-        count_(static_cast<std::int64_t>(stages.size())),
+      : parts_(stages),
+        count_(parts_.count()),
         budget_(budget),
         group_(size.group),
         place_(std::move(place)),
         layers_(place_.exists() ? 2 * place_.levels.size() : 1),
         select_(size.points) {
-    std::size_t parts = 0;
+    std::size_t total = 0;
     for (std::int64_t s = 0; s < count_; ++s) {
-      offsets_.push_back(parts);
-      parts += end_index(s, count_ - 1) + 1;
+      offsets_.push_back(total);
+      total += end_index(s, count_ - 1) + 1;
     }
-    curves_.resize(parts * layers_);
+    curves_.resize(total * layers_);
     for (auto s = count_ - 1; s >= 0; --s) fill_from(s);
   }
 
@@ -70,7 +71,7 @@ class search {
   /// The actions of the fastest schedule found with a peak of at most `bytes`, gradients not
   /// counted: at least that of the first point of whole().
   std::vector<action> actions(std::int64_t bytes) const {
-    emitter out(stages_);
+    emitter out(parts_.stages());
     expand(out, 0, count_ - 1, top(), bytes);
     return out.actions();
   }
@@ -86,11 +87,6 @@ class search {
   layer top() const {
     return {place_.exists() ? static_cast<std::ptrdiff_t>(place_.levels.size()) - 1 : 0, false};
   }
-  stage const& at(std::int64_t i) const { return stages_[static_cast<std::size_t>(i)]; }
-  std::int64_t bytes_of(std::int64_t activation) const {
-    return activation == 0 ? 0 : at(activation - 1).output;
-  }
-  bool ends_chain(std::int64_t i) const { return i == count_ - 1; }
   std::int64_t group_end(std::int64_t s) const {
     return std::min(s - s % group_ + group_, count_) - 1;
   }
@@ -113,26 +109,11 @@ class search {
   }
 
   void fill_from(std::int64_t s) {
-    measure_passes(s);
+    passes_ = parts_.passes_from(s);
     for (auto t = s;; t = next_end(s, t)) {
       for (std::size_t l = 0; l < layers_; ++l)
         fill(s, t, {static_cast<std::ptrdiff_t>(l / 2), l % 2 == 1});
       if (t == count_ - 1) break;
-    }
-  }
-
-  /// What the passes from activation s to every later one take: time, and bytes with activation s
-  /// kept and dropped.
-  void measure_passes(std::int64_t s) {
-    passes_.assign(static_cast<std::size_t>(count_), {});
-    auto const own = bytes_of(s);
-    std::int64_t time = 0, first = 0, others = 0;
-    for (auto i = s; i + 1 < count_; ++i) {
-      auto const bytes = bytes_of(i) + bytes_of(i + 1) + at(i).scratch;
-      time += at(i).forward;
-      (i == s ? first : others) = i == s ? bytes : std::max(others, bytes);
-      passes_[static_cast<std::size_t>(i + 1)] = {time, std::max(first, i == s ? 0 : own + others),
-                                                  std::max(first, others)};
     }
   }
 
@@ -153,41 +134,34 @@ class search {
   }
 
   void add_run_one(std::int64_t s) {
-    auto const& stage = at(s);
-    bool const output = ends_chain(s) || stage.reads_output;
-    for (std::size_t i = 0; i < stage.variants.size(); ++i) {
-      auto const& v = stage.variants[i];
-      auto const forward = output ? stage.output + v.forward_scratch : v.forward_scratch;
-      auto const backward =
-          stage.reads_output ? stage.output + v.backward_scratch : v.backward_scratch;
+    auto const& variants = parts_.at(s).variants;
+    for (std::size_t i = 0; i < variants.size(); ++i) {
+      auto const& v = variants[i];
       add({nothing,
            nothing,
            0,
-           bytes_of(s) + v.saved + std::max(forward, backward),
-           (output ? v.forward : v.replay) + v.backward,
+           parts_.run_one_bytes(s, v),
+           (parts_.makes_output(s) ? v.forward : v.replay) + v.backward,
            {way::run_one, static_cast<std::int32_t>(i)}});
     }
   }
 
   void add_run_first(std::int64_t s, std::int64_t t, layer l) {
-    auto const& stage = at(s);
-    for (std::size_t i = 0; i < stage.variants.size(); ++i) {
-      auto const& v = stage.variants[i];
-      auto const held = bytes_of(s) + v.saved;
-      auto const backward =
-          stage.reads_output ? stage.output + v.backward_scratch : v.backward_scratch;
+    auto const& variants = parts_.at(s).variants;
+    for (std::size_t i = 0; i < variants.size(); ++i) {
+      auto const& v = variants[i];
       add({curve_of(s + 1, t, {l.level, false}),
            nothing,
-           held,
-           held + std::max(stage.output + v.forward_scratch, backward),
+           parts_.bytes_of(s) + v.saved,
+           parts_.run_first_bytes(s, v),
            v.forward + v.backward,
            {way::run_first, static_cast<std::int32_t>(i)}});
     }
   }
 
   void add_split(std::int64_t s, std::int64_t m, std::int64_t t, layer l) {
-    auto const& passes = passes_[static_cast<std::size_t>(m)];
-    auto const own = bytes_of(s);
+    auto const& passes = passes_[static_cast<std::size_t>(m - s)];
+    auto const own = parts_.bytes_of(s);
     auto const middle = static_cast<std::int32_t>(m);
     add({curve_of(m, t, {l.level, false}),
          curve_of(s, m - 1, l),
@@ -221,14 +195,14 @@ class search {
   void expand(emitter& out, std::int64_t s, std::int64_t t, layer l, std::int64_t bytes) const {
     auto const& found = *best_within(curve_of(s, t, l), bytes);
     auto const index = std::int64_t{found.what.index};
-    auto const own = bytes_of(s);
+    auto const own = parts_.bytes_of(s);
     switch (found.what.how) {
       case way::run_one:
         out.run(s, found.what.index, true);
         out.backward(s, true);
         return;
       case way::run_first: {
-        auto const saved = at(s).variants[static_cast<std::size_t>(index)].saved;
+        auto const saved = parts_.at(s).variants[static_cast<std::size_t>(index)].saved;
         out.run(s, found.what.index, false);
         expand(out, s + 1, t, {l.level, false}, found.peak - own - saved);
         out.backward(s, false);
@@ -265,12 +239,9 @@ class search {
     expand(out, s, m - 1, rest, peak);
   }
 
-  struct passed {
-    std::int64_t time = 0, bytes_kept = 0, bytes_dropped = 0;
-  };
   static inline curve const nothing{point{}};
 
-  chain const& stages_;
+  chain_parts parts_;
   std::int64_t count_, budget_, group_;
   second_place place_;
   std::size_t layers_;

@@ -13,6 +13,7 @@
 
 #include "memfit/checkpoint/plan/chain.hpp"
 #include "memfit/checkpoint/plan/check.hpp"
+#include "memfit/checkpoint/plan/least.hpp"
 #include "memfit/checkpoint/plan/refuse.hpp"
 #include "memfit/checkpoint/plan/revolve.hpp"
 #include "memfit/checkpoint/plan/schedule.hpp"
@@ -67,12 +68,11 @@ inline std::int64_t layers_of(second_place const& place) {
   return place.exists() ? 2 * static_cast<std::int64_t>(place.levels.size()) : 1;
 }
 
-/// One point per part tells the least peak; all parts are looked at, however long the chain, where
-/// the second place has but one level.
-inline search least_search(chain const& stages, std::int64_t budget, second_place const& place) {
-  auto const group =
-      layers_of(place) <= 2 ? 1 : affordable(count_of(stages), layers_of(place)).group;
-  return search(stages, budget, {1, group}, place);
+[[noreturn]] inline void refuse_budget(std::int64_t bytes, chain const& stages,
+                                       std::int64_t least) {
+  refuse("within", std::to_string(bytes) + " bytes are too few for this chain of " +
+                       std::to_string(stages.size()) + " stages; the least that works is " +
+                       std::to_string(least + gradient_bytes(stages)));
 }
 
 /// Keeps the fastest of the schedules that fit.
@@ -84,11 +84,6 @@ class fastest {
     if (s.peak > bytes_) return;
     if (!best_ || s.time < best_->time || (s.time == best_->time && s.peak < best_->peak))
       best_ = std::move(s);
-  }
-
-  void offer_best_of(search const& found, second_place const& place, std::int64_t gradients) {
-    if (!found.whole().empty())
-      offer(check(stages_, found.actions(bytes_ - gradients), place.bandwidth));
   }
 
   /// Every every(), and every revolve() of at most two million passes.
@@ -108,23 +103,28 @@ class fastest {
   std::optional<schedule> best_;
 };
 
+inline search search_of(chain const& stages, std::int64_t budget, second_place const& place) {
+  return search(stages, budget, affordable(count_of(stages), layers_of(place)), place);
+}
+
+/// The fastest that a search finds, and in long chains, of whose schedules it leaves out some, the
+/// simple ones. Empty where nothing fits.
 inline std::optional<schedule> fastest_within(chain const& stages, std::int64_t bytes,
-                                              second_place const& place) {
-  auto const gradients = gradient_bytes(stages);
+                                              second_place const& place = {}) {
+  auto const left = bytes - gradient_bytes(stages);
+  auto const all = search_of(stages, left, place);
   fastest found(stages, bytes);
-  search const all(stages, bytes - gradients, affordable(count_of(stages), layers_of(place)),
-                   place);
-  found.offer_best_of(all, place, gradients);
-  if (!all.thinned()) return found.best();
-  found.offer_simple();
-  if (!found.best())
-    found.offer_best_of(least_search(stages, bytes - gradients, place), place, gradients);
+  if (!all.whole().empty()) found.offer(check(stages, all.actions(left), place.bandwidth));
+  if (all.thinned()) found.offer_simple();
   return found.best();
 }
 
-inline std::int64_t least_of(chain const& stages, second_place const& place) {
-  if (stages.empty()) return 0;
-  return least_search(stages, any_bytes, place).whole().front().peak + gradient_bytes(stages);
+/// The least peak with a second place, and a schedule that takes no more: exact as within() is.
+inline schedule least_with(chain const& stages, second_place const& place) {
+  auto const layers = layers_of(place);
+  auto const group = layers <= 2 ? 1 : affordable(count_of(stages), layers).group;
+  search const least(stages, any_bytes, {2, group}, place);
+  return check(stages, least.actions(least.whole().front().peak), place.bandwidth);
 }
 
 inline void require_transfers(std::string_view call, chain const& stages, std::int64_t bandwidth) {
@@ -134,20 +134,14 @@ inline void require_transfers(std::string_view call, chain const& stages, std::i
   transfers.require_repeats(stages.size());
 }
 
-[[noreturn]] inline void refuse_budget(std::int64_t bytes, chain const& stages,
-                                       second_place const& place) {
-  refuse("within", std::to_string(bytes) + " bytes are too few for this chain of " +
-                       std::to_string(stages.size()) + " stages; the least that works is " +
-                       std::to_string(least_of(stages, place)));
-}
-
 }  // namespace detail
 
 /// The least budget that within() accepts, to the byte: the least peak of all persistent schedules.
 /// For 1,000 stages it takes about a second.
 inline std::int64_t least_bytes(chain const& stages) {
   detail::require_chain("least_bytes", stages);
-  return detail::least_of(stages, {});
+  if (stages.empty()) return 0;
+  return detail::least_peaks(stages).whole() + gradient_bytes(stages);
 }
 
 /// The fastest schedule with a peak of at most `bytes`, of all that are persistent: what is kept
@@ -161,9 +155,11 @@ inline schedule within(chain const& stages, std::int64_t bytes) {
   detail::require_chain("within", stages);
   detail::require_at_least("within", "bytes", bytes, 0);
   if (stages.empty()) return keep_all(stages);
-  auto found = detail::fastest_within(stages, bytes, {});
-  if (!found) detail::refuse_budget(bytes, stages, {});
-  return *std::move(found);
+  if (auto found = detail::fastest_within(stages, bytes)) return *std::move(found);
+  detail::least_peaks const least(stages);
+  auto const most = bytes - gradient_bytes(stages);
+  if (least.whole() > most) detail::refuse_budget(bytes, stages, least.whole());
+  return check(stages, least.actions());
 }
 
 /// The same with a second, slower place for kept activations, of `second_bytes` and reached at
@@ -180,11 +176,16 @@ inline schedule within(chain const& stages, std::int64_t bytes, std::int64_t sec
   detail::require_transfers("within", stages, bandwidth);
   if (stages.empty()) return keep_all(stages);
   auto const place = detail::levels_of(stages, second_bytes, bandwidth);
-  auto found = detail::fastest_within(stages, bytes, place);
-  auto const alone = detail::fastest_within(stages, bytes, {});
-  if (alone && (!found || alone->time < found->time)) return *alone;
-  if (!found) detail::refuse_budget(bytes, stages, place);
-  return *std::move(found);
+  auto const found = detail::fastest_within(stages, bytes, place);
+  auto const alone = detail::fastest_within(stages, bytes);
+  if (alone && (!found || alone->time <= found->time)) return *alone;
+  if (found) return *found;
+  detail::least_peaks const alone_least(stages);
+  auto const gradients = gradient_bytes(stages);
+  if (alone_least.whole() <= bytes - gradients) return check(stages, alone_least.actions());
+  auto least = detail::least_with(stages, place);
+  if (least.peak <= bytes) return least;
+  detail::refuse_budget(bytes, stages, std::min(alone_least.whole(), least.peak - gradients));
 }
 
 /// At most `most` schedules (at least 1) with rising peak and falling time, from the least bytes
