@@ -15,7 +15,7 @@ using plan::act;
 bool accepted(plan::chain const& stages, std::vector<plan::action> const& actions,
               plan::schedule& found) {
   try {
-    found = plan::check(stages, actions);
+    found = plan::checked(stages, actions);
     return true;
   } catch (memfit::argument_error const&) {
     return false;
@@ -64,7 +64,7 @@ TEST(checkpoint_check, accepts_what_can_be_carried_out_and_nothing_else) {
     auto actions = planned.actions;
     for (auto times = chains.draw(1, 2); times > 0 && !actions.empty(); --times)
       actions = mutated(actions, chains, count);
-    simulation by_hand(stages);
+    simulation by_hand(stages, INT64_MAX);
     for (auto const& a : actions) by_hand.apply(a);
     plan::schedule found;
     bool const taken = accepted(stages, actions, found);
@@ -86,14 +86,14 @@ TEST(checkpoint_check, names_the_action_and_what_is_wrong) {
   plan::chain const stages(2);
   auto const said = [&](std::vector<plan::action> const& actions) -> std::string {
     try {
-      plan::check(stages, actions);
+      plan::checked(stages, actions);
     } catch (memfit::argument_error const& e) {
       return e.what();
     }
     return "nothing";
   };
   EXPECT_EQ(said({{act::pass, 1}}),
-            "memfit::checkpoint::check: action 0 (pass of stage 1): its input is not alive");
+            "memfit::checkpoint::checked: action 0 (pass of stage 1): its input is not alive");
   EXPECT_NE(said({{act::run, 0}, {act::run, 1}, {act::turn}, {act::backward, 0}})
                 .find("action 3 (backward of stage 0): the next backward is that of stage 1"),
             std::string::npos);
@@ -245,7 +245,7 @@ TEST(checkpoint_plan, what_is_no_chain_and_no_count_is_refused) {
     for (auto const& said :
          {refusal([&] { plan::keep_all(stages); }), refusal([&] { plan::every(stages, 2); }),
           refusal([&] { plan::revolve(stages, 2); }), refusal([&] { plan::within(stages, 1000); }),
-          refusal([&] { plan::least_bytes(stages); }), refusal([&] { plan::check(stages, {}); })})
+          refusal([&] { plan::least_bytes(stages); }), refusal([&] { plan::checked(stages, {}); })})
       EXPECT_NE(said.find("stage 1"), std::string::npos) << i << ": " << said;
   }
 }
@@ -253,7 +253,7 @@ TEST(checkpoint_plan, what_is_no_chain_and_no_count_is_refused) {
 TEST(checkpoint_plan, a_hundred_thousand_stages_are_no_trouble_for_the_patterns) {
   plan::chain const stages(100'000, {.output = 1, .gradient = 1, .forward = 1});
   EXPECT_EQ(plan::sqrt_n(stages).forwards, 100'000 + (99'999 / 317) * 317);
-  EXPECT_LT(plan::revolve(stages, 20).forwards, 600'000);
+  EXPECT_LT(plan::revolve(stages, 20).forwards, 700'000);
 }
 
 }  // namespace

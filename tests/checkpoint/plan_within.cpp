@@ -1,6 +1,7 @@
 // Budgets: against every schedule there is for short chains, against the other planners for long
 // ones.
 #include <chrono>
+#include <sstream>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -13,18 +14,16 @@ namespace {
 using namespace test;
 
 std::string described(plan::chain const& stages) {
-  std::string text;
+  std::ostringstream text;
   for (auto const& s : stages) {
-    text += "{" + std::to_string(s.output) + "," + std::to_string(s.gradient) + "," +
-            std::to_string(s.forward) + "," + std::to_string(s.scratch) + "," +
-            std::to_string(s.reads_output) + ",{";
+    text << '{' << s.output << ',' << s.gradient << ',' << s.forward << ',' << s.scratch << ','
+         << s.reads_output << ",{";
     for (auto const& v : s.variants)
-      text += "{" + std::to_string(v.saved) + "," + std::to_string(v.forward) + "," +
-              std::to_string(v.replay) + "," + std::to_string(v.backward) + "," +
-              std::to_string(v.forward_scratch) + "," + std::to_string(v.backward_scratch) + "},";
-    text += "}},";
+      text << '{' << v.saved << ',' << v.forward << ',' << v.replay << ',' << v.backward << ','
+           << v.forward_scratch << ',' << v.backward_scratch << "},";
+    text << "}},";
   }
-  return text;
+  return text.str();
 }
 
 void expect_proven(plan::chain const& stages, plan::schedule const& s, std::int64_t bandwidth = 1) {
@@ -66,10 +65,12 @@ TEST(checkpoint_within, equals_exhaustive_search_on_500_chains) {
       ASSERT_LE(exact.peak, peak);
       ASSERT_EQ(exact.time, time);
       expect_proven(stages, exact);
-      if (i > 0) ASSERT_EQ(plan::within(stages, peak - 1).time, best[i - 1].second);
+      if (i > 0) {
+        ASSERT_EQ(plan::within(stages, peak - 1).time, best[i - 1].second);
+      }
     }
     ASSERT_EQ(plan::within(stages, INT64_MAX).time, best.back().second);
-    auto const whole = plan::trade(stages, 1 << 14);
+    auto const whole = plan::trade(stages, 20);
     ASSERT_EQ(whole.front().peak, best.front().first);
     ASSERT_EQ(whole.back().time, best.back().second);
   }
@@ -77,8 +78,8 @@ TEST(checkpoint_within, equals_exhaustive_search_on_500_chains) {
 
 TEST(checkpoint_within, a_second_place_equals_exhaustive_search) {
   random_chains chains{std::mt19937_64{12}};
-  for (int trial = 0; trial < 150; ++trial) {
-    auto stages = chains(2 + trial % 4, trial % 4 < 2 ? 2 : 1);
+  for (int trial = 0; trial < 300; ++trial) {
+    auto stages = chains(2 + trial % 5, trial % 5 < 3 ? 2 : 1);
     for (auto& s : stages) s.reads_output = false;
     std::int64_t all = 0;
     for (auto const& s : stages) all += s.output;
@@ -106,7 +107,7 @@ TEST(checkpoint_within, a_second_place_equals_exhaustive_search) {
 // all the same, and a second place never makes a plan slower.
 TEST(checkpoint_within, a_second_place_is_never_slower_and_its_limit_is_hard) {
   random_chains chains{std::mt19937_64{13}};
-  for (int trial = 0; trial < 60; ++trial) {
+  for (int trial = 0; trial < 40; ++trial) {
     auto const stages = chains(1 + trial / 2, 2);
     auto const least = plan::least_bytes(stages), most = plan::keep_all(stages).peak;
     auto const budget = chains.draw(least, std::max(least, most));
@@ -128,8 +129,9 @@ void expect_no_simple_plan_is_faster(plan::chain const& stages, std::int64_t bud
   EXPECT_LE(found.peak, budget);
   expect_proven(stages, found);
   auto const compare = [&](plan::schedule const& other, char const* name, std::int64_t k) {
-    if (other.peak <= budget)
+    if (other.peak <= budget) {
       EXPECT_LE(found.time, other.time) << name << " " << k << " within " << budget;
+    }
   };
   auto const n = static_cast<std::int64_t>(stages.size());
   for (std::int64_t k = 1; k <= n; ++k) {
@@ -142,7 +144,7 @@ void expect_no_simple_plan_is_faster(plan::chain const& stages, std::int64_t bud
 
 TEST(checkpoint_within, no_simple_plan_of_a_long_chain_is_faster) {
   random_chains chains{std::mt19937_64{14}};
-  for (auto const count : {17, 48, 130}) {
+  for (auto const count : {17, 48, 110}) {
     auto const unequal = chains(count, 2);
     plan::chain const equal(
         static_cast<std::size_t>(count),
@@ -153,7 +155,7 @@ TEST(checkpoint_within, no_simple_plan_of_a_long_chain_is_faster) {
          .variants = {{.saved = 170, .forward = 10, .replay = 7, .backward = 20}}});
     for (auto const& stages : {unequal, equal}) {
       auto const least = plan::least_bytes(stages), most = plan::keep_all(stages).peak;
-      for (auto const share : {0, 3, 20, 100})
+      for (auto const share : {0, 20, 100})
         expect_no_simple_plan_is_faster(stages, least + (most - least) / 100 * share);
       expect_no_simple_plan_is_faster(stages, plan::sqrt_n(stages).peak);
     }

@@ -121,7 +121,8 @@ struct simulation {
     forwards += forward;
   }
   std::int64_t transfer(std::size_t i) const {
-    return ((*stages)[i - 1].output + bandwidth - 1) / bandwidth;
+    auto const bytes = (*stages)[i - 1].output;
+    return bytes / bandwidth + (bytes % bandwidth == 0 ? 0 : 1);
   }
 };
 
@@ -205,11 +206,13 @@ class every_schedule {
     });
   }
 
-  // The copy stays for another split of the same part, or goes when it is loaded for the last time.
+  // Whoever stored the copy discards it: when it is loaded, or when its part is done, after it has
+  // served other splits of that part.
   void store(std::int64_t s, std::int64_t m, std::int64_t t, simulation now,
              next const& then) const {
+    bool const mine = !now.there[static_cast<std::size_t>(s)];
     now.apply({plan::act::pass, s});
-    if (!now.there[static_cast<std::size_t>(s)]) now.apply({plan::act::store, s});
+    if (mine) now.apply({plan::act::store, s});
     if (now.second_peak > second_bytes_) return;
     now.apply({plan::act::drop, s});
     for (auto i = s + 1; i < m; ++i) {
@@ -219,13 +222,13 @@ class every_schedule {
     part(m, t, now, [&](simulation x) {
       x.apply({plan::act::drop, m});
       x.apply({plan::act::load, s});
-      simulation without = x;
-      without.apply({plan::act::discard, s});
-      part(s, m - 1, without, then);
-      part(s, m - 1, x, [&](simulation y) {
+      if (!mine) return part(s, m - 1, x, then);
+      auto const discarded = [&](simulation y, next const& go_on) {
         y.apply({plan::act::discard, s});
-        then(std::move(y));
-      });
+        go_on(y);
+      };
+      discarded(x, [&](simulation const& y) { part(s, m - 1, y, then); });
+      part(s, m - 1, x, [&](simulation const& y) { discarded(y, then); });
     });
   }
 

@@ -261,7 +261,7 @@ class dice_planner {
 }  // namespace
 
 plan::schedule random_schedule(plan::chain const& stages, bool offload, std::mt19937& dice) {
-  return plan::check(stages, dice_planner(stages, offload, dice).actions());
+  return plan::checked(stages, dice_planner(stages, offload, dice).actions());
 }
 
 }  // namespace test

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,11 +18,11 @@ namespace memfit::checkpoint {
 
 /// Bytes that hold any two neighbouring gradients, reserved during the whole schedule: one is read
 /// while the other is written. The gradient of activation 0 is the user's.
-/// The chain must have been found right by a planner or by check().
+/// The chain must have been found right by a planner or by checked().
 inline std::int64_t gradient_bytes(chain const& stages) {
   std::int64_t most = 0, before = 0;
   for (auto const& s : stages)
-    most = std::max(most, std::exchange(before, s.gradient) + s.gradient);
+    most = (std::max)(most, std::exchange(before, s.gradient) + s.gradient);
   return most;
 }
 
@@ -96,9 +95,9 @@ class replayed {
   static constexpr int none = -1;
 
   [[noreturn]] void fail(std::string const& what, std::string const& why) const {
-    refuse("check", "action " + std::to_string(at_) + " (" + what + "): " + why);
+    refuse("checked", "action " + std::to_string(at_) + " (" + what + "): " + why);
   }
-  void require(bool holds, action const& a, std::string_view why) const {
+  void demand(bool holds, action const& a, std::string_view why) const {
     if (!holds) fail(describe(a), std::string(why));
   }
   void require_index(action const& a, std::int64_t least, std::int64_t most) const {
@@ -110,14 +109,13 @@ class replayed {
   std::int64_t bytes_of(std::size_t activation) const { return stages_[activation - 1].output; }
 
   void make(action const& a, std::size_t activation) {
-    require(!activation_[activation], a, "its output is alive already");
+    demand(!activation_[activation], a, "its output is alive already");
     activation_[activation] = true;
     live_ += bytes_of(activation);
   }
-  void note(std::int64_t scratch) { result_.peak = std::max(result_.peak, live_ + scratch); }
+  void note(std::int64_t scratch) { result_.peak = (std::max)(result_.peak, live_ + scratch); }
   void take(action const& a, std::int64_t time) {
-    require(time <= std::numeric_limits<std::int64_t>::max() - result_.time, a,
-            "the time up to here is more than 64 bits hold");
+    demand(time <= INT64_MAX - result_.time, a, "the time up to here is more than 64 bits hold");
     result_.time += time;
   }
 
@@ -145,7 +143,7 @@ class replayed {
   }
 
   void pass(action const& a, std::size_t i) {
-    require(activation_[i], a, "its input is not alive");
+    demand(activation_[i], a, "its input is not alive");
     make(a, i + 1);
     note(stages_[i].scratch);
     take(a, stages_[i].forward);
@@ -154,11 +152,11 @@ class replayed {
 
   void run(action const& a, std::size_t i) {
     auto const& s = stages_[i];
-    require(a.variant >= 0 && static_cast<std::size_t>(a.variant) < s.variants.size(), a,
-            "there is no variant " + std::to_string(a.variant));
-    require(trains_, a, "nothing has a backward");
-    require(activation_[i], a, "its input is not alive");
-    require(variant_[i] == none, a, "what it saves is alive already");
+    demand(a.variant >= 0 && static_cast<std::size_t>(a.variant) < s.variants.size(), a,
+           "there is no variant " + std::to_string(a.variant));
+    demand(trains_, a, "nothing has a backward");
+    demand(activation_[i], a, "its input is not alive");
+    demand(variant_[i] == none, a, "what it saves is alive already");
     auto const& v = s.variants[static_cast<std::size_t>(a.variant)];
     if (a.output) make(a, i + 1);
     variant_[i] = a.variant;
@@ -169,20 +167,20 @@ class replayed {
   }
 
   void turn(action const& a) {
-    require(!turned_, a, "there was one before");
-    require(activation_.back(), a, "the last activation is not alive");
-    require(!trains_ || variant_.back() != none, a, "the last stage has not been run");
+    demand(!turned_, a, "there was one before");
+    demand(activation_.back(), a, "the last activation is not alive");
+    demand(!trains_ || variant_.back() != none, a, "the last stage has not been run");
     turned_ = true;
   }
 
   void backward(action const& a, std::size_t i) {
     auto const& s = stages_[i];
-    require(turned_, a, "there was no turn");
-    require(a.index == next_backward_, a,
-            "the next backward is that of stage " + std::to_string(next_backward_));
-    require(variant_[i] != none, a, "what it needs has not been saved");
-    require(activation_[i], a, "its input is not alive");
-    require(!s.reads_output || activation_[i + 1], a, "it reads its output, which is not alive");
+    demand(turned_, a, "there was no turn");
+    demand(a.index == next_backward_, a,
+           "the next backward is that of stage " + std::to_string(next_backward_));
+    demand(variant_[i] != none, a, "what it needs has not been saved");
+    demand(activation_[i], a, "its input is not alive");
+    demand(!s.reads_output || activation_[i + 1], a, "it reads its output, which is not alive");
     auto const& v = s.variants[static_cast<std::size_t>(std::exchange(variant_[i], none))];
     note(v.backward_scratch);
     take(a, v.backward);
@@ -191,29 +189,29 @@ class replayed {
   }
 
   void drop(action const& a, std::size_t i) {
-    require(activation_[i], a, "it is not alive");
+    demand(activation_[i], a, "it is not alive");
     activation_[i] = false;
     live_ -= bytes_of(i);
   }
 
   void store(action const& a, std::size_t i) {
-    require(activation_[i], a, "it is not alive");
-    require(!copy_[i], a, "there is a copy already");
+    demand(activation_[i], a, "it is not alive");
+    demand(!copy_[i], a, "there is a copy already");
     copy_[i] = true;
     second_ += bytes_of(i);
-    result_.second_peak = std::max(result_.second_peak, second_);
+    result_.second_peak = (std::max)(result_.second_peak, second_);
     take(a, transfer_time(bytes_of(i), bandwidth_));
   }
 
   void load(action const& a, std::size_t i) {
-    require(copy_[i], a, "there is no copy");
+    demand(copy_[i], a, "there is no copy");
     make(a, i);
     note(0);
     take(a, transfer_time(bytes_of(i), bandwidth_));
   }
 
   void discard(action const& a, std::size_t i) {
-    require(copy_[i], a, "there is no copy");
+    demand(copy_[i], a, "there is no copy");
     copy_[i] = false;
     second_ -= bytes_of(i);
   }
@@ -235,10 +233,10 @@ class replayed {
 /// alive. Without any backward it must be a forward alone: passes, then the turn. `bandwidth` is
 /// that of the second place in bytes per unit of time, at least 1.
 /// Throws memfit::argument_error with the number of the action, what it is and what is wrong.
-inline schedule check(chain const& stages, std::vector<action> const& actions,
-                      std::int64_t bandwidth = std::numeric_limits<std::int64_t>::max()) {
-  detail::require_chain("check", stages);
-  detail::require_at_least("check", "bandwidth", bandwidth, 1);
+inline schedule checked(chain const& stages, std::vector<action> const& actions,
+                        std::int64_t bandwidth = INT64_MAX) {
+  detail::require_chain("checked", stages);
+  detail::require_at_least("checked", "bandwidth", bandwidth, 1);
   return detail::replayed(stages, actions, bandwidth).finished();
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -52,17 +51,17 @@ struct combination {
   choice what;
 
   std::int64_t least() const {
-    return std::max({floor, held + first.front().peak, then.front().peak});
+    return (std::max)({floor, held + first.front().peak, then.front().peak});
   }
   std::int64_t most() const {
-    return std::max({floor, held + first.back().peak, then.back().peak});
+    return (std::max)({floor, held + first.back().peak, then.back().peak});
   }
   std::int64_t fastest() const { return time + first.back().time + then.back().time; }
 
   /// Hands every point up to `budget` to `put(peak, time)`, in the order of rising peaks.
   template <class Put>
   void walk(std::int64_t budget, Put&& put) const {
-    constexpr auto never = std::numeric_limits<std::int64_t>::max();
+    constexpr auto never = INT64_MAX;
     auto const* a = first.data();
     auto const* b = then.data();
     auto const* const a_last = a + first.size() - 1;
@@ -74,7 +73,7 @@ struct combination {
       auto const next_a = a != a_last ? held + a[1].peak : never;
       auto const next_b = b != b_last ? b[1].peak : never;
       if (a == a_last && b == b_last) break;
-      peak = std::min(next_a, next_b);
+      peak = (std::min)(next_a, next_b);
     }
   }
 };
@@ -98,14 +97,14 @@ class selection {
   bool thinned() const { return thinned_; }
 
   curve best(std::span<combination const> all, std::int64_t budget) {
-    auto least = std::numeric_limits<std::int64_t>::max(), last = std::int64_t{0};
+    auto least = INT64_MAX, last = std::int64_t{0};
     std::size_t points = 0;
     for (auto const& c : all) {
-      least = std::min(least, c.least());
-      last = std::max(last, c.most());
+      least = (std::min)(least, c.least());
+      last = (std::max)(last, c.most());
       points += c.first.size() + c.then.size();
     }
-    last = std::min(last, budget);
+    last = (std::min)(last, budget);
     if (least > last) return {};
     if (points <= static_cast<std::size_t>(2 * most_)) {
       auto found = each(all, budget);
@@ -130,7 +129,7 @@ class selection {
 
   curve fastest_of_ranges(std::span<combination const> all, std::int64_t least, std::int64_t last) {
     thinned_ = true;
-    auto const none = point{0, std::numeric_limits<std::int64_t>::max(), {}};
+    auto const none = point{0, INT64_MAX, {}};
     gathered_.assign(static_cast<std::size_t>(most_), none);
     double const scale = static_cast<double>(most_ - 2) / static_cast<double>(last - least + 1);
     auto const range = [&](std::int64_t peak) {
@@ -154,8 +153,7 @@ class selection {
   /// Whether a range up to `at` holds a point that is no worse; looks at the nearest one only.
   bool beaten(std::size_t at, std::int64_t time, std::int64_t peak) const {
     for (auto i = at + 1; i-- > 0;)
-      if (gathered_[i].time != std::numeric_limits<std::int64_t>::max() &&
-          gathered_[i].peak <= peak)
+      if (gathered_[i].time != INT64_MAX && gathered_[i].peak <= peak)
         return gathered_[i].time <= time;
     return false;
   }

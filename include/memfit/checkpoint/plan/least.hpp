@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "memfit/checkpoint/plan/chain.hpp"
@@ -40,27 +39,27 @@ class least_peaks {
 
   void fill(std::int64_t s) {
     auto& row = rows_[static_cast<std::size_t>(s)];
-    row.assign(static_cast<std::size_t>(count_ - s), std::numeric_limits<std::int64_t>::max());
+    row.assign(static_cast<std::size_t>(count_ - s), INT64_MAX);
     auto const& variants = parts_.at(s).variants;
-    for (auto const& v : variants) row[0] = std::min(row[0], parts_.run_one_bytes(s, v));
+    for (auto const& v : variants) row[0] = (std::min)(row[0], parts_.run_one_bytes(s, v));
     for (auto t = s + 1; t < count_; ++t)
       for (auto const& v : variants)
         row[static_cast<std::size_t>(t - s)] =
-            std::min(row[static_cast<std::size_t>(t - s)], run_first_peak(s, t, v));
+            (std::min)(row[static_cast<std::size_t>(t - s)], run_first_peak(s, t, v));
     auto const own = parts_.bytes_of(s);
     auto const passes = parts_.passes_from(s);
     for (auto m = s + 1; m < count_; ++m) {
       auto const floor =
-          std::max(passes[static_cast<std::size_t>(m - s)].bytes_kept, peak(s, m - 1));
+          (std::max)(passes[static_cast<std::size_t>(m - s)].bytes_kept, peak(s, m - 1));
       auto const& after = rows_[static_cast<std::size_t>(m)];
       auto* const to = row.data() + (m - s);
       for (std::size_t i = 0; i < after.size(); ++i)
-        to[i] = std::min(to[i], std::max(floor, own + after[i]));
+        to[i] = (std::min)(to[i], (std::max)(floor, own + after[i]));
     }
   }
 
   std::int64_t run_first_peak(std::int64_t s, std::int64_t t, variant const& v) const {
-    return std::max(parts_.run_first_bytes(s, v), parts_.bytes_of(s) + v.saved + peak(s + 1, t));
+    return (std::max)(parts_.run_first_bytes(s, v), parts_.bytes_of(s) + v.saved + peak(s + 1, t));
   }
 
   void expand(emitter& out, std::int64_t s, std::int64_t t) const {
@@ -76,8 +75,8 @@ class least_peaks {
     }
     auto const passes = parts_.passes_from(s);
     auto m = s + 1;
-    while (std::max({passes[static_cast<std::size_t>(m - s)].bytes_kept, peak(s, m - 1),
-                     parts_.bytes_of(s) + peak(m, t)}) > bytes)
+    while ((std::max)({passes[static_cast<std::size_t>(m - s)].bytes_kept, peak(s, m - 1),
+                       parts_.bytes_of(s) + peak(m, t)}) > bytes)
       ++m;
     out.pass(s, m);
     expand(out, m, t);

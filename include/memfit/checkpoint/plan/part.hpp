@@ -36,12 +36,13 @@ class chain_parts {
   /// Forward and backward of a part of one stage.
   std::int64_t run_one_bytes(std::int64_t i, variant const& v) const {
     auto const output = makes_output(i) ? at(i).output : 0;
-    return bytes_of(i) + v.saved + std::max(output + v.forward_scratch, backward_bytes(i, v));
+    return bytes_of(i) + v.saved + (std::max)(output + v.forward_scratch, backward_bytes(i, v));
   }
 
   /// Forward and backward of the first stage of a longer part, without what lies between.
   std::int64_t run_first_bytes(std::int64_t i, variant const& v) const {
-    return bytes_of(i) + v.saved + std::max(at(i).output + v.forward_scratch, backward_bytes(i, v));
+    return bytes_of(i) + v.saved +
+           (std::max)(at(i).output + v.forward_scratch, backward_bytes(i, v));
   }
 
   /// Element k is for the passes of stages s to s + k - 1, to activation s + k.
@@ -54,11 +55,11 @@ class chain_parts {
       if (i == s) {
         first = bytes;
       } else {
-        others = std::max(others, bytes);
+        others = (std::max)(others, bytes);
         others_kept = bytes_of(s) + others;
       }
-      all[static_cast<std::size_t>(i + 1 - s)] = {time, std::max(first, others_kept),
-                                                  std::max(first, others)};
+      all[static_cast<std::size_t>(i + 1 - s)] = {time, (std::max)(first, others_kept),
+                                                  (std::max)(first, others)};
     }
     return all;
   }

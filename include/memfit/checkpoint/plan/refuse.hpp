@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
 
@@ -51,7 +50,7 @@ class careful_sum {
   }
 
  private:
-  static constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  static constexpr auto most = INT64_MAX;
   std::string_view call_, what_;
   std::int64_t total_ = 0;
 };

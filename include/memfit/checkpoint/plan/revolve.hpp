@@ -37,7 +37,7 @@ struct binomial_reach {
 /// than b(slots - 1, r - 1) = b(slots, r - 1) slots / (slots + r - 1).
 inline std::int64_t binomial_split(std::int64_t length, std::int64_t slots) {
   binomial_reach const reach(length, slots);
-  return std::min(reach.before, length - reach.before * slots / (slots + reach.r - 1));
+  return (std::min)(reach.before, length - reach.before * slots / (slots + reach.r - 1));
 }
 
 /// The passes of the whole schedule: r length - C(slots + r, slots + 1).
@@ -56,7 +56,7 @@ inline std::vector<action> binomial(chain const& stages, std::int64_t slots) {
     out.put(act::turn, 0);
     return out.actions();
   }
-  std::vector<part> todo{{0, count_of(stages) - 1, std::min(slots, count_of(stages)), false}};
+  std::vector<part> todo{{0, count_of(stages) - 1, (std::min)(slots, count_of(stages)), false}};
   while (!todo.empty()) {
     auto const p = todo.back();
     todo.pop_back();
@@ -82,13 +82,13 @@ inline std::vector<action> binomial(chain const& stages, std::int64_t slots) {
 inline schedule revolve(chain const& stages, std::int64_t slots) {
   detail::require_chain("revolve", stages);
   detail::require_at_least("revolve", "slots", slots, 1);
-  return check(stages, detail::binomial(stages, slots));
+  return checked(stages, detail::binomial(stages, slots));
 }
 
 /// Keeps the input alone and starts from it for every stage: n (n - 1) / 2 passes for n stages.
 inline schedule recompute_all(chain const& stages) {
   detail::require_chain("recompute_all", stages);
-  return check(stages, detail::binomial(stages, 1));
+  return checked(stages, detail::binomial(stages, 1));
 }
 
 }  // namespace memfit::checkpoint

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -88,7 +87,7 @@ class search {
     return {place_.exists() ? static_cast<std::ptrdiff_t>(place_.levels.size()) - 1 : 0, false};
   }
   std::int64_t group_end(std::int64_t s) const {
-    return std::min(s - s % group_ + group_, count_) - 1;
+    return (std::min)(s - s % group_ + group_, count_) - 1;
   }
 
   std::size_t end_index(std::int64_t s, std::int64_t t) const {
@@ -105,7 +104,7 @@ class search {
 
   /// The next end of a part that begins with stage s.
   std::int64_t next_end(std::int64_t s, std::int64_t t) const {
-    return t < group_end(s) ? t + 1 : std::min(t + group_, count_ - 1);
+    return t < group_end(s) ? t + 1 : (std::min)(t + group_, count_ - 1);
   }
 
   void fill_from(std::int64_t s) {

@@ -58,7 +58,7 @@ inline schedule forward_only(chain const& stages) {
   out.pass(0, n);
   out.put(act::turn, 0);
   if (n > 0) out.put(act::drop, n);
-  return check(stages, out.actions());
+  return checked(stages, out.actions());
 }
 
 /// Keeps the inputs of the named stages (stage indices above 0, ascending) and, of course, that of
@@ -74,20 +74,20 @@ inline schedule keep(chain const& stages, std::span<std::int64_t const> kept) {
                                  std::to_string(stages.size()) + " stages");
     before = i;
   }
-  return check(stages, detail::segmented(stages, kept));
+  return checked(stages, detail::segmented(stages, kept));
 }
 
 /// Nothing recomputed: every stage runs once with everything saved.
 inline schedule keep_all(chain const& stages) {
   detail::require_chain("keep_all", stages);
-  return check(stages, detail::segmented(stages, {}));
+  return checked(stages, detail::segmented(stages, {}));
 }
 
 /// Keeps the input of every k-th stage; k at least 1.
 inline schedule every(chain const& stages, std::int64_t k) {
   detail::require_chain("every", stages);
   detail::require_at_least("every", "k", k, 1);
-  return check(stages, detail::segmented(stages, detail::multiples(k, detail::count_of(stages))));
+  return checked(stages, detail::segmented(stages, detail::multiples(k, detail::count_of(stages))));
 }
 
 /// every(k) with the least k whose square is no less than the number of stages, for which kept

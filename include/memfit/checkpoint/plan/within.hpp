@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,7 +23,7 @@ namespace memfit::checkpoint {
 
 namespace detail {
 
-inline constexpr auto any_bytes = std::numeric_limits<std::int64_t>::max();
+inline constexpr auto any_bytes = INT64_MAX;
 
 /// As large a search as is done in a moment: everything for short chains, then fewer points, then
 /// fewer ends of parts.
@@ -42,7 +41,7 @@ inline search_size affordable(std::int64_t stages, std::int64_t layers) {
 
 /// The levels of a second place: all amounts that can be left, where those are few.
 inline second_place levels_of(chain const& stages, std::int64_t bytes, std::int64_t bandwidth) {
-  constexpr std::size_t most = 256;
+  constexpr std::size_t most = 300;
   constexpr std::int64_t steps = 16;
   std::int64_t all = 0;
   for (std::size_t i = 0; i + 1 < stages.size(); ++i) all += stages[i].output;
@@ -90,9 +89,9 @@ class fastest {
   void offer_simple() {
     auto const n = count_of(stages_);
     for (std::int64_t k = 1; k <= n; ++k)
-      offer(check(stages_, segmented(stages_, multiples(k, n))));
+      offer(checked(stages_, segmented(stages_, multiples(k, n))));
     for (auto slots = n; slots > 0 && binomial_passes(n, slots) <= 2'000'000; --slots)
-      offer(check(stages_, binomial(stages_, slots)));
+      offer(checked(stages_, binomial(stages_, slots)));
   }
 
   std::optional<schedule>& best() { return best_; }
@@ -114,7 +113,7 @@ inline std::optional<schedule> fastest_within(chain const& stages, std::int64_t 
   auto const left = bytes - gradient_bytes(stages);
   auto const all = search_of(stages, left, place);
   fastest found(stages, bytes);
-  if (!all.whole().empty()) found.offer(check(stages, all.actions(left), place.bandwidth));
+  if (!all.whole().empty()) found.offer(checked(stages, all.actions(left), place.bandwidth));
   if (all.thinned()) found.offer_simple();
   return found.best();
 }
@@ -124,7 +123,7 @@ inline schedule least_with(chain const& stages, second_place const& place) {
   auto const layers = layers_of(place);
   auto const group = layers <= 2 ? 1 : affordable(count_of(stages), layers).group;
   search const least(stages, any_bytes, {2, group}, place);
-  return check(stages, least.actions(least.whole().front().peak), place.bandwidth);
+  return checked(stages, least.actions(least.whole().front().peak), place.bandwidth);
 }
 
 inline void require_transfers(std::string_view call, chain const& stages, std::int64_t bandwidth) {
@@ -159,13 +158,13 @@ inline schedule within(chain const& stages, std::int64_t bytes) {
   detail::least_peaks const least(stages);
   auto const most = bytes - gradient_bytes(stages);
   if (least.whole() > most) detail::refuse_budget(bytes, stages, least.whole());
-  return check(stages, least.actions());
+  return checked(stages, least.actions());
 }
 
 /// The same with a second, slower place for kept activations, of `second_bytes` and reached at
 /// `bandwidth` bytes per unit of time (at least 1), both ways, while nothing else is done. Never
 /// slower than without it. Exact for up to 16 stages, unless kept activations can fill the place in
-/// more than 256 ways; beyond, what is left of the place is told apart in 16 steps, unless all
+/// more than 300 ways; beyond, what is left of the place is told apart in 16 steps, unless all
 /// activations fit there. The limit is hard in every case.
 inline schedule within(chain const& stages, std::int64_t bytes, std::int64_t second_bytes,
                        std::int64_t bandwidth) {
@@ -182,10 +181,10 @@ inline schedule within(chain const& stages, std::int64_t bytes, std::int64_t sec
   if (found) return *found;
   detail::least_peaks const alone_least(stages);
   auto const gradients = gradient_bytes(stages);
-  if (alone_least.whole() <= bytes - gradients) return check(stages, alone_least.actions());
+  if (alone_least.whole() <= bytes - gradients) return checked(stages, alone_least.actions());
   auto least = detail::least_with(stages, place);
   if (least.peak <= bytes) return least;
-  detail::refuse_budget(bytes, stages, std::min(alone_least.whole(), least.peak - gradients));
+  detail::refuse_budget(bytes, stages, (std::min)(alone_least.whole(), least.peak - gradients));
 }
 
 /// At most `most` schedules (at least 1) with rising peak and falling time, from the least bytes
@@ -204,7 +203,7 @@ inline std::vector<schedule> trade(chain const& stages, std::int64_t most) {
         i == most - 1
             ? last
             : first + static_cast<std::int64_t>(share * static_cast<double>(last - first));
-    auto next = check(stages, all.actions(bytes));
+    auto next = checked(stages, all.actions(bytes));
     if (found.empty() || next.time < found.back().time) found.push_back(std::move(next));
   }
   return found;

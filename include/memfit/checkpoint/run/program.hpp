@@ -162,7 +162,7 @@ class compiler {
 /// Throws argument_error unless the schedule is valid for this chain and its bytes are those it
 /// promises.
 inline program compile(chain const& stages, schedule const& plan) {
-  auto const found = check(stages, plan.actions);
+  auto const found = checked(stages, plan.actions);
   if (found.peak != plan.peak || found.second_peak != plan.second_peak)
     throw argument_error("memfit::checkpointed: the schedule promises a peak of " +
                          std::to_string(plan.peak) + " bytes and " +
