@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "memfit/exec/cuda.hpp"
 #include "memfit/exec/cuda/call.cuh"
@@ -55,6 +56,13 @@ void cuda::fill(void* to, unsigned char value, std::int64_t bytes) const {
   detail::on_device_of const device(*this);
   detail::expect_success(cudaMemsetAsync(to, value, static_cast<std::size_t>(bytes), stream_),
                          "cudaMemsetAsync");
+}
+
+template <class Program>
+void cuda::once(Program const& program) const {
+  static_assert(std::is_trivially_copyable_v<Program>,
+                "memfit::cuda: a program is trivially copyable");
+  detail::launch(*this, detail::run_once<Program>, 1u, program);
 }
 
 template <class Rule, class Format, class Column>

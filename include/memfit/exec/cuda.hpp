@@ -41,6 +41,10 @@ class cuda {
   template <class = void>
   void fill(void* to, unsigned char value, std::int64_t bytes) const;
 
+  /// Calls a program that reads and writes a few numbers, in one thread of the device.
+  template <class Program>
+  void once(Program const& program) const;
+
   /// One fused pass over all columns of one tensor.
   template <class Rule, class Format, class Column>
   void step(step_item<Rule> const& item, gate g) const;

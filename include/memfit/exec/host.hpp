@@ -89,6 +89,12 @@ class host {
     detail::run_on(units_, body);
   }
 
+  /// Calls a program that reads and writes a few numbers.
+  template <class Program>
+  void once(Program const& program) const {
+    program();
+  }
+
   /// One fused pass over all columns of one tensor.
   template <class Rule, class Format, class Column>
   void step(step_item<Rule> const& item, gate g) const {
