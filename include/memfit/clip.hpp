@@ -93,7 +93,7 @@ struct clip_to_percentile {
 /// Movable, not copyable.
 class norm_clipper {
  public:
-  template <executor E>
+  template <detail::executor_for<norm_clipper> E>
   explicit norm_clipper(E const& exec)
       : machine_(detail::new_machine<detail::clip_to_limit, detail::clip_to_percentile>(exec)) {
     naming("norm_clipper", [&] { numbers_ = machine_->zeroed(sizeof(detail::clip_numbers)); });

@@ -57,12 +57,6 @@ struct scale_numbers {
   }
 };
 
-/// What a gate points to.
-struct gate_numbers {
-  float multiplier;
-  std::uint32_t skip;
-};
-
 /// Writes a gate that unscales gradients: those of a norm, or those that a flag tells of.
 struct unscale_program {
   scale_numbers const* scale;
@@ -157,7 +151,7 @@ class loss_scaler {
   static constexpr int most_gates = 64;
 
   /// Throws hyperparameter_error. Waits for the executor.
-  template <executor E>
+  template <detail::executor_for<loss_scaler> E>
   explicit loss_scaler(E const& exec, loss_scaler_options const& options = {})
       : machine_(detail::new_machine<detail::unscale_program, detail::update_program>(exec)),
         ledger_(new ledger) {

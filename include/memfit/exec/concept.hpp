@@ -122,9 +122,10 @@ using slot_codec = codec_for<Format, Rule::slots[I].range>;
 /// An executor: memory of its own kind, copies within it and from and to the host, and a driver in
 /// member templates: `step<Rule, Format, Column>(item, gate)`, which takes the constants from the
 /// item; `steps<Rule, Format, Column>()`, which makes a step_list; `quantize<Codec, R, Block>` and
-/// `dequantize<Codec, R, Block>`; `norms()`, which makes a norm_list; and `once(program)`, which
-/// calls a trivially copyable function object a single time, marked MEMFIT_HD. All are ordered;
-/// copies from and to the host wait.
+/// `dequantize<Codec, R, Block>`; `sum<Column>(item, call)`, which adds one tensor to sums, and
+/// `sums<Column>()`, which makes a sum_list; `norms()`, which makes a norm_list; and
+/// `once(program)`, which calls a trivially copyable function object a single time, marked
+/// MEMFIT_HD. All are ordered; copies from and to the host wait.
 template <class E>
 concept executor = std::copy_constructible<E> && requires(E const& e, void* p, void const* q) {
   { e.allocate(std::int64_t{1}) } -> std::same_as<buffer>;

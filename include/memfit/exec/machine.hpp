@@ -2,12 +2,19 @@
 // not name it. Used by managers such as the optimizer and the loss scaler, which pick it when made.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <utility>
 
 #include "memfit/exec/concept.hpp"
 
 namespace memfit::detail {
+
+/// What a gate that a manager makes points to, in the executor's memory.
+struct gate_numbers {
+  float multiplier;
+  std::uint32_t skip;
+};
 
 /// Memory of one executor, and Programs, each of which it can run once in its order: function
 /// objects without arguments or result that read and write a few numbers in that memory.
@@ -69,6 +76,10 @@ class machine_on<E, Face, Program, Rest...> : public machine_on<E, Face, Rest...
   using machine_on<E, Face, Rest...>::run;
   void run(Program const& program) const override { this->exec_.once(program); }
 };
+
+/// An executor, as a manager's constructor takes it alone: not the manager itself, to be copied.
+template <class E, class Manager>
+concept executor_for = !std::same_as<E, Manager> && executor<E>;
 
 /// These programs on an executor, and nothing else.
 template <class... Programs, class E>
