@@ -18,7 +18,8 @@ struct sum_body {
 
   template <class F>
   void operator()() const {
-    run<F>(call.factor(), call.key(item));
+    // A task's elements share the upper half of their numbers.
+    run<F>(call.factor(), fold_high(call.key(item), first));
   }
 
  private:
@@ -67,7 +68,7 @@ struct sum_body {
     }
     auto noisy = uint_of<F>(0u);
     if constexpr (Column::takes_noise)
-      noisy = noise(fold_high(key, i), ops<F>::iota(static_cast<std::uint32_t>(i)));
+      noisy = noise(key, ops<F>::iota(static_cast<std::uint32_t>(i)));
     auto const c = Column::encode(sum, noisy);
     ops<F>::store(visible, c.visible);
     if constexpr (keeps) ops<F>::store(kept, c.kept);
