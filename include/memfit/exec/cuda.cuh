@@ -10,6 +10,7 @@
 #include "memfit/exec/cuda/call.cuh"
 #include "memfit/exec/cuda/list.cuh"
 #include "memfit/exec/cuda/norm.cuh"
+#include "memfit/exec/cuda/sum.cuh"
 #include "memfit/exec/cuda/transform.cuh"
 
 namespace memfit {
@@ -79,6 +80,16 @@ void cuda::step(step_item<Rule> const& item, gate g) const {
 template <class Rule, class Format, class Column>
 owner<step_list<Rule>> cuda::steps() const {
   return owner<step_list<Rule>>(new detail::cuda_list<Rule, Format, Column>(*this));
+}
+
+template <class Column>
+void cuda::sum(sum_item const& item, sum_call const& call) const {
+  detail::launch_sum<Column>(*this, item, call);
+}
+
+template <class Column>
+owner<sum_list> cuda::sums() const {
+  return owner<sum_list>(new detail::cuda_sums<Column>(*this));
 }
 
 template <class>

@@ -52,6 +52,13 @@ class cuda {
   template <class Rule, class Format, class Column>
   owner<step_list<Rule>> steps() const;
 
+  /// Adds one tensor to sums in Column.
+  template <class Column>
+  void sum(sum_item const& item, sum_call const& call) const;
+  /// An empty list of sums in Column.
+  template <class Column>
+  owner<sum_list> sums() const;
+
   /// An empty list of tensors whose squares are summed together.
   template <class = void>
   owner<norm_list> norms() const;
