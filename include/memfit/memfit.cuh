@@ -7,6 +7,7 @@
 #endif
 
 #include "memfit/accumulator.hpp"
+#include "memfit/cast.hpp"
 #include "memfit/clip.hpp"
 #include "memfit/exec/cuda.cuh"
 #include "memfit/gradients.hpp"

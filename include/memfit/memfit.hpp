@@ -3,6 +3,7 @@
 #pragma once
 
 #include "memfit/accumulator.hpp"
+#include "memfit/cast.hpp"
 #include "memfit/clip.hpp"
 #include "memfit/exec/host.hpp"
 #include "memfit/gradients.hpp"
