@@ -154,6 +154,20 @@ class norm_clipper {
   buffer numbers_;
 };
 
+/// A gate under which no element of the gradient counts as more than `most` in magnitude, after
+/// unscaling and after clipping by norm, whose norm is that before. The step does it as it loads
+/// the gradients; on CUDA such a step computes every element twice. An element that is not finite
+/// is not clipped. Throws hyperparameter_error unless
+/// `most` is above 0, order_error for a gate of an earlier window.
+inline gate clip_value(gate g, float most) {
+  if (!(most > 0))
+    throw hyperparameter_error("memfit::clip_value: the largest magnitude is " +
+                               std::to_string(most));
+  detail::require_current("clip_value", g);
+  if (most < g.limit) g.limit = most;
+  return g;
+}
+
 /// What clip_norm and clip_percentile take: sums with a norm and a clipper of their own.
 template <class A>
 concept clippable = requires(A& a) {

@@ -274,7 +274,12 @@ class loss_scaler {
     l.sources[l.used] = source;
     auto& window = l.windows[l.used++];
     window = {l.number, false};
-    return {&out->multiplier, &out->skip, &window, l.number};
+    gate g = program.before;
+    g.multiplier = &out->multiplier;
+    g.skip = &out->skip;
+    g.window = &window;
+    g.number = l.number;
+    return g;
   }
 
   owner<detail::machine<detail::unscale_program, detail::update_program>> machine_;

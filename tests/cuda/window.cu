@@ -107,6 +107,41 @@ TEST(cuda_sums, split_bf16) {
   sums_have_the_bits_of_the_host<memfit::split<memfit::bf16>>();
 }
 
+template <class From, class To>
+void casts_have_the_bits_of_the_host(bool at_random) {
+  for (std::int64_t offset : {0, 1})
+    for (auto n : counts) {
+      auto const from = as<From>(test::make_input(test::kind::mixed, n, 3));
+      std::vector<To> to(from.size());
+      test::on_device<From> const from_there(from, offset);
+      test::on_device<To> const to_there(n, 0);
+      tensor_ref<From> const source{from_there.data(), n};
+      tensor_ref<To> const target{to_there.data(), n};
+      if constexpr (!std::is_same_v<To, float>) {
+        if (at_random) {
+          memfit::cast_stochastic(memfit::host{1}, from, to, 9);
+          memfit::cast_stochastic(memfit::cuda{}, source, target, 9);
+        }
+      }
+      if (!at_random) {
+        memfit::cast(memfit::host{1}, from, to);
+        memfit::cast(memfit::cuda{}, source, target);
+      }
+      EXPECT_EQ(test::bytes_of(to_there.get()), test::bytes_of(to));
+      EXPECT_TRUE(to_there.intact() && from_there.intact());
+    }
+}
+
+TEST(cuda_cast, to_nearest_and_at_random) {
+  for (bool at_random : {false, true}) {
+    casts_have_the_bits_of_the_host<float, memfit::bf16>(at_random);
+    casts_have_the_bits_of_the_host<float, memfit::fp16>(at_random);
+    casts_have_the_bits_of_the_host<memfit::bf16, memfit::fp16>(at_random);
+  }
+  casts_have_the_bits_of_the_host<memfit::bf16, float>(false);
+  casts_have_the_bits_of_the_host<memfit::fp16, float>(false);
+}
+
 TEST(cuda_sums, a_tensor_without_gradient_gets_nothing) {
   tensors p({300, 300}, 1), g({300, 300}, 2);
   gradient_accumulator host(memfit::host{1}, p.on_host()),
@@ -155,6 +190,7 @@ struct training {
     auto g = scaler.unscale(sums);
     g = memfit::clip_norm(sums, g, 0.05);
     g = memfit::clip_percentile(sums, g, 50);
+    g = memfit::clip_value(g, 1e-3f);
     optimizer.step(sums, g);
     scaler.update(g);
   }

@@ -26,10 +26,12 @@ inline constexpr std::uint32_t skip_empty = 2;      ///< there is no gradient: a
 
 /// Two numbers beside the gradient, in the executor's memory: a multiplier for every gradient
 /// element (unscaling, clipping) and a flag that makes the step change nothing. Null stands for 1
-/// and for "do not skip". Gates that a loss_scaler gave know their window besides.
+/// and for "do not skip". After the multiplication, finite elements beyond ±limit count as ±limit.
+/// Gates that a loss_scaler gave know their window besides.
 struct gate {
   float const* multiplier = nullptr;
   std::uint32_t const* skip = nullptr;
+  float limit = __builtin_huge_valf();
   gate_window* window = nullptr;
   std::uint64_t number = 0;
 

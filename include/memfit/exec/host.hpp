@@ -153,11 +153,11 @@ class host {
   void step_all(step_item<Rule> const* items, std::int64_t count, gate g,
                 std::uint64_t* nonfinite) const {
     float const multiplier = g.multiplier != nullptr ? *g.multiplier : 1.0f;
-    for_each_part(
-        items, count, detail::task_size<Format>,
-        [&](step_item<Rule> const& item, std::int64_t first, std::int64_t last) {
-          run(detail::step_body<Rule, Format, Column>{item, first, last, multiplier, nonfinite});
-        });
+    for_each_part(items, count, detail::task_size<Format>,
+                  [&](step_item<Rule> const& item, std::int64_t first, std::int64_t last) {
+                    run(detail::step_body<Rule, Format, Column>{item, first, last, multiplier,
+                                                                g.limit, nonfinite});
+                  });
   }
 
   template <class Column>
