@@ -102,7 +102,7 @@ class norm_clipper {
   /// Clips to norm `most`, above 0; infinity only measures. Throws hyperparameter_error for others,
   /// order_error for a gate of an earlier window.
   gate limit(double const* norm, gate const& g, double most) {
-    check("norm_clipper::limit", norm, g, most > 0, "the largest norm", most);
+    require_usable("norm_clipper::limit", norm, g, most > 0, "the largest norm", most);
     return run("norm_clipper::limit", detail::clip_to_limit{numbers(), norm, g, most}, g);
   }
 
@@ -110,8 +110,8 @@ class norm_clipper {
   /// one included: the smallest of them that is above so many percent of them. The first step is
   /// never clipped.
   gate percentile(double const* norm, gate const& g, double percent) {
-    check("norm_clipper::percentile", norm, g, percent > 0 && percent <= 100, "the percentile",
-          percent);
+    require_usable("norm_clipper::percentile", norm, g, percent > 0 && percent <= 100,
+                   "the percentile", percent);
     return run("norm_clipper::percentile", detail::clip_to_percentile{numbers(), norm, g, percent},
                g);
   }
@@ -130,8 +130,8 @@ class norm_clipper {
   detail::clip_numbers* numbers() const {
     return static_cast<detail::clip_numbers*>(numbers_.data());
   }
-  static void check(char const* call, double const* norm, gate const& g, bool good,
-                    char const* what, double value) {
+  static void require_usable(char const* call, double const* norm, gate const& g, bool good,
+                             char const* what, double value) {
     if (norm == nullptr) throw argument_error("memfit::" + std::string(call) + ": null norm");
     if (!good)
       throw hyperparameter_error("memfit::" + std::string(call) + ": " + what + " is " +

@@ -77,6 +77,26 @@ void launch_all(float* p, std::uint32_t* code) {
   launch_columns(columns{}, p);
 }
 
+template <class... Param>
+void launch_sums(list<Param...>, std::span<memfit::tensor_ref<float> const> g) {
+  memfit::cuda const exec;
+  (memfit::gradient_accumulator<Param>(exec, g).add(g, 1), ...);
+}
+
+memfit::gate window(memfit::tensor_ref<float> g, memfit::tensor_ref<memfit::fp16> half) {
+  memfit::cuda const exec;
+  memfit::cast(exec, g, half);
+  memfit::cast_stochastic(exec, g, half, 1);
+  using memfit::bf16, memfit::fp32;
+  launch_sums(list<fp32, memfit::stochastic<bf16>, memfit::split<bf16>>{}, std::span(&g, 1));
+  memfit::gradient_accumulator sums(exec, std::span(&g, 1));
+  memfit::loss_scaler scaler(exec);
+  auto gate = memfit::clip_norm(sums, scaler.unscale(sums), 1);
+  gate = memfit::clip_percentile(sums, gate, 5);
+  scaler.update(gate);
+  return gate;
+}
+
 memfit::optimizer<memfit::adamw, memfit::float8> make(memfit::tensor_ref<float> p) {
   memfit::cuda const exec;
   memfit::zero(exec, p);
