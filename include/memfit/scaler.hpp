@@ -2,6 +2,7 @@
 // Used between the backward pass, which multiplies the loss by it, and the step, which divides.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 
