@@ -7,3 +7,4 @@
 #include "memfit/checkpoint/plan/revolve.hpp"
 #include "memfit/checkpoint/plan/schedule.hpp"
 #include "memfit/checkpoint/plan/simple.hpp"
+#include "memfit/checkpoint/plan/within.hpp"

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "memfit/checkpoint/plan/chain.hpp"
@@ -18,11 +17,12 @@ class emitter {
 
   void put(act what, std::int64_t index) { actions_.push_back({what, index}); }
 
-  /// From activation `from` to activation `to`, with nothing kept between.
-  void pass(std::int64_t from, std::int64_t to) {
+  /// From activation `from` to activation `to`, with nothing kept between, and `from` only where
+  /// it stays.
+  void pass(std::int64_t from, std::int64_t to, bool stays = true) {
     for (auto i = from; i < to; ++i) {
       put(act::pass, i);
-      if (i > from) put(act::drop, i);
+      if (i > from || !stays) put(act::drop, i);
     }
   }
 

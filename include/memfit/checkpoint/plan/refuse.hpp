@@ -42,11 +42,12 @@ class careful_sum {
 
   std::int64_t total() const { return total_; }
 
-  void require_product(std::int64_t factor) const {
-    if (factor > 0 && total_ > most / factor)
+  /// Every stage may have to run once for each stage of the chain.
+  void require_repeats(std::size_t stages) const {
+    if (total_ > most / 4 / static_cast<std::int64_t>(stages + 1))
       refuse(call_, std::string(what_) + " of " + std::to_string(total_) + " in a chain of " +
-                        std::to_string(factor - 1) +
-                        " stages can grow to more than 64 bits hold when stages run again");
+                        std::to_string(stages) +
+                        " stages can add up to more than 64 bits hold when stages run again");
   }
 
  private:
@@ -75,7 +76,7 @@ inline void require_chain(std::string_view call, chain const& stages) {
       times.add(i, "backward", v.backward);
     }
   }
-  times.require_product(static_cast<std::int64_t>(stages.size()) + 1);
+  times.require_repeats(stages.size());
 }
 
 }  // namespace memfit::checkpoint::detail

@@ -17,22 +17,33 @@ namespace memfit::checkpoint {
 
 namespace detail {
 
-/// How far to pass before the next activation is kept, for `length` (at least 2) stages with
-/// `slots` (at least 1) kept activations, the segment's input among them.
-/// With b(s, r) = C(s + r, s) and r the least with b(slots, r) >= length, every stage is passed at
-/// most r times; that holds for both parts where the first is no longer than b(slots, r - 1) and
-/// the second no shorter than b(slots - 1, r - 1).
-inline std::int64_t binomial_split(std::int64_t length, std::int64_t slots) {
-  // C(slots + r, slots) for this r; the one before; both below length * (length + slots)
-  std::int64_t reach = 1, before = 1, r = 0;
-  while (reach < length) {
-    before = reach;
-    ++r;
-    reach = reach * (slots + r) / r;
+/// b(s, r) = C(s + r, s) stages can be reversed with s slots and r passes of each. For the least r
+/// that suffices for `length` stages: r, b(slots, r) and b(slots, r - 1).
+struct binomial_reach {
+  std::int64_t r = 0, stages = 1, before = 1;
+
+  binomial_reach(std::int64_t length, std::int64_t slots) {
+    while (stages < length) {
+      before = stages;
+      ++r;
+      stages = stages * (slots + r) / r;
+    }
   }
-  // b(slots - 1, r - 1) = b(slots, r - 1) * slots / (slots + r - 1)
-  auto const rest = before * slots / (slots + r - 1);
-  return std::min(before, length - rest);
+};
+
+/// How far to pass before the next activation is kept, for `length` (at least 2) stages with
+/// `slots` (at least 1) kept activations, the segment's input among them. No stage is passed more
+/// than r times where the first part is no longer than b(slots, r - 1) and the second no shorter
+/// than b(slots - 1, r - 1) = b(slots, r - 1) slots / (slots + r - 1).
+inline std::int64_t binomial_split(std::int64_t length, std::int64_t slots) {
+  binomial_reach const reach(length, slots);
+  return std::min(reach.before, length - reach.before * slots / (slots + reach.r - 1));
+}
+
+/// The passes of the whole schedule: r length - C(slots + r, slots + 1).
+inline std::int64_t binomial_passes(std::int64_t length, std::int64_t slots) {
+  binomial_reach const reach(length, slots);
+  return reach.r * length - reach.stages * reach.r / (slots + 1);
 }
 
 inline std::vector<action> binomial(chain const& stages, std::int64_t slots) {
