@@ -21,14 +21,6 @@ using memfit::checkpoint::schedule;
 enum glyph : std::uint8_t { nothing, copied, kept, saved, passed, ran, reversed };
 constexpr std::array<std::string_view, 7> glyphs{"·", "◌", "○", "█", "▷", "▶", "◀"};
 
-bool is_forward(act what) {
-  return what == act::pass || what == act::run;
-}
-
-bool is_compute(act what) {
-  return is_forward(what) || what == act::backward;
-}
-
 // The compute actions from one position on that go on in one direction, and what lies between.
 std::size_t end_of_sweep(const std::vector<action>& actions, std::size_t first) {
   const action* last = nullptr;

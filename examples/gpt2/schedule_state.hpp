@@ -2,15 +2,21 @@
 // Used by the pictures of a schedule.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "memfit/checkpoint/plan/chain.hpp"
-#include "memfit/checkpoint/plan/schedule.hpp"
+#include "memfit/checkpoint/plan.hpp"
 
 namespace gpt2 {
+
+inline bool is_forward(memfit::checkpoint::act what) {
+  return what == memfit::checkpoint::act::pass || what == memfit::checkpoint::act::run;
+}
+
+inline bool is_compute(memfit::checkpoint::act what) {
+  return is_forward(what) || what == memfit::checkpoint::act::backward;
+}
 
 class schedule_state {
  public:
@@ -19,7 +25,7 @@ class schedule_state {
         kept_(stages.size() + 1),
         copied_(stages.size() + 1),
         saved_(stages.size()),
-        live_{gradients(stages)} {}
+        live_{memfit::checkpoint::gradient_bytes(stages)} {}
 
   // Bytes in use while this valid next action takes place.
   std::int64_t apply(const memfit::checkpoint::action& a) {
@@ -64,15 +70,6 @@ class schedule_state {
   [[nodiscard]] bool saved(std::size_t i) const { return saved_[i].has_value(); }
 
  private:
-  static std::int64_t gradients(const memfit::checkpoint::chain& stages) {
-    std::int64_t most = 0, before = 0;
-    for (auto const& s : stages) {
-      most = std::max(most, before + s.gradient);
-      before = s.gradient;
-    }
-    return most;
-  }
-
   [[nodiscard]] const memfit::checkpoint::variant& variant_of(std::size_t i) const {
     return stages_[i].variants[static_cast<std::size_t>(*saved_[i])];
   }

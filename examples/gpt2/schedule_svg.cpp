@@ -85,10 +85,6 @@ class bars {
   std::string drawn_;
 };
 
-bool is_compute(act what) {
-  return what == act::pass || what == act::run || what == act::backward;
-}
-
 const char* color_of(act what) {
   return what == act::pass ? color_passed : what == act::run ? color_ran : color_reversed;
 }
