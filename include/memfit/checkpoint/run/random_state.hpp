@@ -62,11 +62,18 @@ class states_of final : public random_states {
 class generator_ref {
  public:
   generator_ref() = default;
-  template <rewindable G>
-  generator_ref(G& generator)
-      : generator_(&generator), make_([](void* g, std::size_t count) {
-          return owner<detail::random_states>(new detail::states_of<G>(*static_cast<G*>(g), count));
-        }) {}
+  template <class G>
+  requires(!std::same_as<std::remove_const_t<G>, generator_ref>) generator_ref(G& generator) {
+    static_assert(rewindable<G>,
+                  "memfit::checkpointed: a generator needs memfit::generator_traits<G> with "
+                  "get(G const&) and set(G&, state)");
+    if constexpr (rewindable<G>) {
+      generator_ = &generator;
+      make_ = [](void* g, std::size_t count) {
+        return owner<detail::random_states>(new detail::states_of<G>(*static_cast<G*>(g), count));
+      };
+    }
+  }
 
   explicit operator bool() const { return generator_ != nullptr; }
   /// Room for so many states of the generator.

@@ -31,13 +31,17 @@ concept second_place = requires(P& p, std::int64_t activation, void const* from,
 class storage_ref {
  public:
   storage_ref() = default;
-  template <storage S>
-  requires(!std::same_as<S, storage_ref>) storage_ref(S& s)
+  template <class S>
+  requires(!std::same_as<std::remove_const_t<S>, storage_ref>) storage_ref(S& s)
       : object_(&s),
         take_([](void* o, std::int64_t bytes) -> void* { return static_cast<S*>(o)->take(bytes); }),
         give_([](void* o, void* data, std::int64_t bytes) noexcept {
           static_cast<S*>(o)->give(data, bytes);
-        }) {}
+        }) {
+    static_assert(storage<S>,
+                  "memfit::checkpointed: a storage needs take(std::int64_t bytes) and "
+                  "give(void* data, std::int64_t bytes)");
+  }
 
   explicit operator bool() const { return object_ != nullptr; }
   void* take(std::int64_t bytes) const { return take_(object_, bytes); }
@@ -53,15 +57,20 @@ class storage_ref {
 class second_place_ref {
  public:
   second_place_ref() = default;
-  template <second_place P>
-  requires(!std::same_as<P, second_place_ref>) second_place_ref(P& p)
+  template <class P>
+  requires(!std::same_as<std::remove_const_t<P>, second_place_ref>) second_place_ref(P& p)
       : object_(&p),
         store_([](void* o, std::int64_t activation, void const* from, std::int64_t bytes) {
           static_cast<P*>(o)->store(activation, from, bytes);
         }),
         load_([](void* o, std::int64_t activation, void* to, std::int64_t bytes) {
           static_cast<P*>(o)->load(activation, to, bytes);
-        }) {}
+        }) {
+    static_assert(second_place<P>,
+                  "memfit::checkpointed: a second place needs store(std::int64_t activation, void "
+                  "const* from, std::int64_t bytes) and load(std::int64_t activation, void* to, "
+                  "std::int64_t bytes)");
+  }
 
   explicit operator bool() const { return object_ != nullptr; }
   void store(std::int64_t activation, void const* from, std::int64_t bytes) const {
