@@ -2,6 +2,9 @@
 // Used by programs that do not mind its cost; the headers it names are smaller doors.
 #pragma once
 
+#include "memfit/checkpoint/plan.hpp"
+#include "memfit/checkpoint/profile.hpp"
+#include "memfit/checkpoint/run.hpp"
 #include "memfit/exec/host.hpp"
 #include "memfit/gradients.hpp"
 #include "memfit/optimizer.hpp"

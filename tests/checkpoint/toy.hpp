@@ -48,6 +48,8 @@ class toy {
 
   /// Back to the state after construction, to throw in the given call; -1 for never.
   void reset(std::int64_t throw_at = -1);
+  /// As if every stage had been forward once.
+  void everything_is_a_replay() { done_.assign(widths_.size(), true); }
   /// Forward and backward in plain loops, everything kept.
   outcome run_plain();
   /// The same through memfit.
