@@ -142,6 +142,114 @@ void add_linear(backend<T>& on, const block_extents& of, const linear_weights<T>
   on.drop(count, drop, added, out, store::add);
 }
 
+// middle = in + what attention makes of it.
+template <class T>
+void attention_half(backend<T>& on, const block_extents& of, const block_weights<T>& w,
+                    const dropout& drop, const tensor<T>& in, tensor<T>& middle,
+                    block_saved<T>& saved, memory& scratch) {
+  index const rows = of.shape.rows();
+  kept_or_lent<T> attended{saved.attended, of.narrow(), scratch};
+  {
+    attention_views const views{of.sizes, of.shape};
+    kept_or_lent<T> qkv{saved.query_key_value, of.packed(), scratch};
+    {
+      kept_or_lent<T> normed{saved.normed_1, of.narrow(), scratch};
+      on.layer_norm(rows, in, w.norm_1.gain, w.norm_1.bias, *normed, saved.moments_1);
+      linear(on, rows, w.query_key_value, *normed, *qkv);
+    }
+    kept_or_lent<T> probabilities{saved.probabilities, of.squares(), scratch};
+    attend(on, views, *qkv, *probabilities);
+    on.multiply(views.square(std::as_const(*probabilities).data()),
+                views.value(std::as_const(*qkv).data()),
+                views.heads((*attended).data(), of.sizes.channels));
+  }
+  add_linear(on, of, w.projection, drop, *attended, in, middle, scratch);
+}
+
+// out = middle + what the wide layer makes of it, where out is wanted.
+template <class T>
+void wide_half(backend<T>& on, const block_extents& of, const block_weights<T>& w,
+               const dropout& drop, const tensor<T>& middle, tensor<T>* out, block_saved<T>& saved,
+               memory& scratch) {
+  index const rows = of.shape.rows();
+  kept_or_lent<T> raised{saved.raised, of.wide(), scratch};
+  {
+    kept_or_lent<T> normed{saved.normed_2, of.narrow(), scratch};
+    on.layer_norm(rows, middle, w.norm_2.gain, w.norm_2.bias, *normed, saved.moments_2);
+    linear(on, rows, w.up, *normed, *raised);
+  }
+  auto const bend_into = [&](tensor<T>& bent) {
+    on.gelu(rows * 4 * of.sizes.channels, *raised, bent);
+    if (out != nullptr) add_linear(on, of, w.down, drop, bent, middle, *out, scratch);
+  };
+  if (out == nullptr && saved.bent.size() == 0) return;
+  if (!raised.kept()) return bend_into(*raised);
+  kept_or_lent<T> bent{saved.bent, of.wide(), scratch};
+  bend_into(*bent);
+}
+
+// The layer norm's output, which was kept or is computed again from its moments.
+template <class T>
+const tensor<T>& norm_again(backend<T>& on, index rows, const norm_weights<T>& w,
+                            const tensor<T>& in, const row_moments<T>& moments,
+                            kept_or_lent<T>& normed) {
+  if (!normed.kept()) on.normalize(rows, in, w.gain, w.bias, moments, *normed);
+  return *normed;
+}
+
+// From the gradient of the block's output, which it may change, to that of `middle`, which it adds
+// to d_middle.
+template <class T>
+void wide_half_backward(backend<T>& on, const block_extents& of, const block_weights<T>& w,
+                        const dropout& drop, block_saved<T>& saved, tensor<T>& d_out,
+                        tensor<T>& d_middle, block_weights<T>& d_w, memory& scratch) {
+  index const rows = of.shape.rows();
+  index const count = rows * of.sizes.channels;
+  tensor<T> d_wide{"d_wide", of.wide(), scratch};
+  {
+    kept_or_lent<T> bent{saved.bent, of.wide(), scratch};
+    if (!bent.kept()) on.gelu(4 * count, saved.raised, *bent);
+    if (drop.share != 0) on.drop(count, drop, d_out, d_out, store::overwrite);
+    linear_backward(on, rows, w.down, *bent, d_out, d_wide, d_w.down);
+  }
+  on.gelu_backward(4 * count, saved.raised, d_wide);
+  tensor<T> d_narrow{"d_narrow", of.narrow(), scratch};
+  kept_or_lent<T> lent{saved.normed_2, of.narrow(), scratch};
+  auto const& normed = norm_again(on, rows, w.norm_2, saved.middle, saved.moments_2, lent);
+  linear_backward(on, rows, w.up, normed, d_wide, d_narrow, d_w.up);
+  on.layer_norm_backward(rows, saved.middle, w.norm_2.gain, saved.moments_2, d_narrow, d_middle,
+                         d_w.norm_2.gain, d_w.norm_2.bias);
+}
+
+// Likewise from the gradient of `middle` in d_in to that of the block's input there. `spare` is
+// free to be written over.
+template <class T>
+void attention_half_backward(backend<T>& on, const block_extents& of, const block_weights<T>& w,
+                             const dropout& drop, const tensor<T>& in, block_saved<T>& saved,
+                             tensor<T>& spare, tensor<T>& d_in, block_weights<T>& d_w,
+                             memory& scratch) {
+  index const rows = of.shape.rows();
+  tensor<T> d_packed{"d_packed", of.packed(), scratch};
+  tensor<T> d_narrow{"d_narrow", of.narrow(), scratch};
+  {
+    attention_views const views{of.sizes, of.shape};
+    bool const drops = drop.share != 0;
+    if (drops) on.drop(rows * of.sizes.channels, drop, d_in, spare, store::overwrite);
+    linear_backward(on, rows, w.projection, saved.attended, drops ? spare : d_in, d_narrow,
+                    d_w.projection);
+    kept_or_lent<T> probabilities{saved.probabilities, of.squares(), scratch};
+    if (!probabilities.kept()) attend(on, views, saved.query_key_value, *probabilities);
+    tensor<T> d_scores{"d_scores", of.squares(), scratch};
+    attention_backward(on, views, saved.query_key_value, *probabilities, d_narrow, d_packed,
+                       d_scores);
+  }
+  kept_or_lent<T> lent{saved.normed_1, of.narrow(), scratch};
+  auto const& normed = norm_again(on, rows, w.norm_1, in, saved.moments_1, lent);
+  linear_backward(on, rows, w.query_key_value, normed, d_packed, d_narrow, d_w.query_key_value);
+  on.layer_norm_backward(rows, in, w.norm_1.gain, saved.moments_1, d_narrow, d_in, d_w.norm_1.gain,
+                         d_w.norm_1.bias);
+}
+
 }  // namespace
 
 template <class T>
@@ -188,87 +296,18 @@ template <class T>
 void block_forward(backend<T>& on, const block_extents& of, const block_weights<T>& w,
                    const dropout& drop, const tensor<T>& in, tensor<T>* out, block_saved<T>& saved,
                    memory& scratch) {
-  index const rows = of.shape.rows();
   tensor<T>& middle = saved.middle.size() != 0 ? saved.middle : *out;
-  {
-    kept_or_lent<T> attended{saved.attended, of.narrow(), scratch};
-    {
-      attention_views const views{of.sizes, of.shape};
-      kept_or_lent<T> qkv{saved.query_key_value, of.packed(), scratch};
-      {
-        kept_or_lent<T> normed{saved.normed_1, of.narrow(), scratch};
-        on.layer_norm(rows, in, w.norm_1.gain, w.norm_1.bias, *normed, saved.moments_1);
-        linear(on, rows, w.query_key_value, *normed, *qkv);
-      }
-      kept_or_lent<T> probabilities{saved.probabilities, of.squares(), scratch};
-      attend(on, views, *qkv, *probabilities);
-      on.multiply(views.square(std::as_const(*probabilities).data()),
-                  views.value(std::as_const(*qkv).data()),
-                  views.heads((*attended).data(), of.sizes.channels));
-    }
-    add_linear(on, of, w.projection, drop, *attended, in, middle, scratch);
-  }
-  kept_or_lent<T> raised{saved.raised, of.wide(), scratch};
-  {
-    kept_or_lent<T> normed{saved.normed_2, of.narrow(), scratch};
-    on.layer_norm(rows, middle, w.norm_2.gain, w.norm_2.bias, *normed, saved.moments_2);
-    linear(on, rows, w.up, *normed, *raised);
-  }
-  if (out == nullptr && saved.bent.size() == 0) return;
-  auto const bend_into = [&](tensor<T>& bent) {
-    on.gelu(rows * 4 * of.sizes.channels, *raised, bent);
-    if (out != nullptr)
-      add_linear(on, of, w.down, in_second_place(drop, of), bent, middle, *out, scratch);
-  };
-  if (!raised.kept()) return bend_into(*raised);
-  kept_or_lent<T> bent{saved.bent, of.wide(), scratch};
-  bend_into(*bent);
+  attention_half(on, of, w, drop, in, middle, saved, scratch);
+  wide_half(on, of, w, in_second_place(drop, of), middle, out, saved, scratch);
 }
 
 template <class T>
 void block_backward(backend<T>& on, const block_extents& of, const block_weights<T>& w,
                     const dropout& drop, const tensor<T>& in, block_saved<T>& saved,
                     tensor<T>& d_out, tensor<T>& d_in, block_weights<T>& d_w, memory& scratch) {
-  index const rows = of.shape.rows();
-  index const count = rows * of.sizes.channels;
-  on.copy(count, d_out, d_in);
-  {
-    tensor<T> d_wide{"d_wide", of.wide(), scratch};
-    {
-      kept_or_lent<T> bent{saved.bent, of.wide(), scratch};
-      if (!bent.kept()) on.gelu(4 * count, saved.raised, *bent);
-      if (drop.share != 0)
-        on.drop(count, in_second_place(drop, of), d_out, d_out, store::overwrite);
-      linear_backward(on, rows, w.down, *bent, d_out, d_wide, d_w.down);
-    }
-    on.gelu_backward(4 * count, saved.raised, d_wide);
-    tensor<T> d_narrow{"d_narrow", of.narrow(), scratch};
-    kept_or_lent<T> normed{saved.normed_2, of.narrow(), scratch};
-    if (!normed.kept())
-      on.normalize(rows, saved.middle, w.norm_2.gain, w.norm_2.bias, saved.moments_2, *normed);
-    linear_backward(on, rows, w.up, *normed, d_wide, d_narrow, d_w.up);
-    on.layer_norm_backward(rows, saved.middle, w.norm_2.gain, saved.moments_2, d_narrow, d_in,
-                           d_w.norm_2.gain, d_w.norm_2.bias);
-  }
-  tensor<T> d_packed{"d_packed", of.packed(), scratch};
-  tensor<T> d_narrow{"d_narrow", of.narrow(), scratch};
-  {
-    attention_views const views{of.sizes, of.shape};
-    if (drop.share != 0) on.drop(count, drop, d_in, d_out, store::overwrite);
-    linear_backward(on, rows, w.projection, saved.attended, drop.share != 0 ? d_out : d_in,
-                    d_narrow, d_w.projection);
-    kept_or_lent<T> probabilities{saved.probabilities, of.squares(), scratch};
-    if (!probabilities.kept()) attend(on, views, saved.query_key_value, *probabilities);
-    tensor<T> d_scores{"d_scores", of.squares(), scratch};
-    attention_backward(on, views, saved.query_key_value, *probabilities, d_narrow, d_packed,
-                       d_scores);
-  }
-  kept_or_lent<T> normed{saved.normed_1, of.narrow(), scratch};
-  if (!normed.kept())
-    on.normalize(rows, in, w.norm_1.gain, w.norm_1.bias, saved.moments_1, *normed);
-  linear_backward(on, rows, w.query_key_value, *normed, d_packed, d_narrow, d_w.query_key_value);
-  on.layer_norm_backward(rows, in, w.norm_1.gain, saved.moments_1, d_narrow, d_in, d_w.norm_1.gain,
-                         d_w.norm_1.bias);
+  on.copy(of.shape.rows() * of.sizes.channels, d_out, d_in);
+  wide_half_backward(on, of, w, in_second_place(drop, of), saved, d_out, d_in, d_w, scratch);
+  attention_half_backward(on, of, w, drop, in, saved, d_out, d_in, d_w, scratch);
 }
 
 template <class T>

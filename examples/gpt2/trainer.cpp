@@ -117,6 +117,7 @@ class run {
     timed_ = options_.checkpoint.needs_times() || options_.checkpoint_report;
     stages_ = timed_ ? device_->measure(network_, inputs_.data()) : network_.chain();
     plan_ = plan_for(options_.checkpoint, stages_, [&] { return device_->free_bytes(); });
+    other_product_seconds_ = product_seconds();
     try {
       runner_ = device_->make_runner(stages_, plan_);
     } catch (const memfit::memory_error& none) {
@@ -149,7 +150,7 @@ class run {
       sum += loss_of(b, 0, 0) * static_cast<double>(b.shape.rows());
       rows += b.shape.rows();
     }
-    validation_product_seconds_ += product_seconds() - products;
+    other_product_seconds_ += product_seconds() - products;
     return sum / static_cast<double>(rows);
   }
 
@@ -201,7 +202,7 @@ class run {
       std::printf(", ");
       if (on_.product_seconds())
         std::printf("matrix products %.0f %% and ",
-                    100 * (product_seconds() - validation_product_seconds_) / step_seconds_);
+                    100 * (product_seconds() - other_product_seconds_) / step_seconds_);
       std::printf("the optimizer %.1f %% of each step", 100 * update_seconds_ / step_seconds_);
     }
     if (val_loss_) std::printf(", last validation loss %.4f", *val_loss_);
@@ -239,7 +240,7 @@ class run {
   bool timed_ = false;
   memfit::checkpoint::schedule plan_;
   std::unique_ptr<runner> runner_;
-  double step_seconds_ = 0, update_seconds_ = 0, validation_product_seconds_ = 0;
+  double step_seconds_ = 0, update_seconds_ = 0, other_product_seconds_ = 0;
   std::optional<double> val_loss_;
 };
 
