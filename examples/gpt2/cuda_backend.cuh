@@ -25,6 +25,9 @@ class cuda_backend final : public backend<float> {
   void layer_norm(index rows, const tensor<float>& in, const tensor<float>& gain,
                   const tensor<float>& bias, tensor<float>& out,
                   row_moments<float>& moments) override;
+  void normalize(index rows, const tensor<float>& in, const tensor<float>& gain,
+                 const tensor<float>& bias, const row_moments<float>& moments,
+                 tensor<float>& out) override;
   void layer_norm_backward(index rows, const tensor<float>& in, const tensor<float>& gain,
                            const row_moments<float>& moments, const tensor<float>& d_out,
                            tensor<float>& d_in, tensor<float>& d_gain,
@@ -42,6 +45,8 @@ class cuda_backend final : public backend<float> {
   void add_rows(index rows, const tensor<float>& in, tensor<float>& sum) override;
   void cross_entropy(index rows, const token* targets, float scale, tensor<float>& logits,
                      tensor<float>& losses) override;
+  void drop(index count, const dropout& which, const tensor<float>& in, tensor<float>& out,
+            store mode) override;
   void copy(index count, const tensor<float>& in, tensor<float>& out) override;
   void set_zero(tensor<float>& t) override;
 

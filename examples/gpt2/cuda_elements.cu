@@ -28,6 +28,17 @@ __global__ void bend_backward(index count, const float* in, float* gradient) {
     gradient[i] *= gelu_derivative(in[i]);
 }
 
+__global__ void drop_elements(index count, memfit::noise_key key, index first,
+                              std::uint32_t threshold, float scale, const float* in, float* out,
+                              bool add) {
+  for (index i = first_warp() * lanes + lane(); i < count; i += all_warps() * lanes) {
+    auto const noise =
+        memfit::noise(memfit::fold_high(key, first + i), static_cast<std::uint32_t>(first + i));
+    float const value = noise >= threshold ? in[i] * scale : 0.0F;
+    out[i] = add ? out[i] + value : value;
+  }
+}
+
 struct row_terms {
   const float* in;
   index columns;
@@ -50,6 +61,12 @@ void cuda_backend::gelu_backward(index count, const tensor<float>& in, tensor<fl
 void cuda_backend::add_rows(index rows, const tensor<float>& in, tensor<float>& sum) {
   launch_columns(rows, sum.size(), row_terms{in.data(), sum.size()},
                  column_outputs<1>{{sum.data()}}, stream_);
+}
+
+void cuda_backend::drop(index count, const dropout& which, const tensor<float>& in,
+                        tensor<float>& out, store mode) {
+  launch_warps(drop_elements, divide_up(count, lanes), stream_, count, which.key, which.first,
+               which.threshold(), which.scale(), in.data(), out.data(), mode == store::add);
 }
 
 void cuda_backend::copy(index count, const tensor<float>& in, tensor<float>& out) {

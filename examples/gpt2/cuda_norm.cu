@@ -5,25 +5,37 @@ namespace gpt2 {
 
 namespace {
 
+__device__ void normalize_row(index channels, const float* x, const float* gain, const float* bias,
+                              float mean, float reciprocal, float* y) {
+  for (index c = lane(); c < channels; c += lanes)
+    y[c] = (x[c] - mean) * reciprocal * gain[c] + bias[c];
+}
+
 __global__ void norm_rows(index rows, index channels, const float* in, const float* gain,
                           const float* bias, float* out, float* means, float* reciprocals) {
   auto const count = static_cast<float>(channels);
   for (index row = first_warp(); row < rows; row += all_warps()) {
     float const* const x = in + row * channels;
-    float* const y = out + row * channels;
     float sum = 0;
     for (index c = lane(); c < channels; c += lanes) sum += x[c];
     float const mean = warp_sum(sum) / count;
     float squares = 0;
     for (index c = lane(); c < channels; c += lanes) squares += (x[c] - mean) * (x[c] - mean);
     float const reciprocal = 1.0F / sqrtf(warp_sum(squares) / count + 1e-5F);
-    for (index c = lane(); c < channels; c += lanes)
-      y[c] = (x[c] - mean) * reciprocal * gain[c] + bias[c];
+    normalize_row(channels, x, gain, bias, mean, reciprocal, out + row * channels);
     if (lane() == 0) {
       means[row] = mean;
       reciprocals[row] = reciprocal;
     }
   }
+}
+
+__global__ void norm_rows_again(index rows, index channels, const float* in, const float* gain,
+                                const float* bias, const float* means, const float* reciprocals,
+                                float* out) {
+  for (index row = first_warp(); row < rows; row += all_warps())
+    normalize_row(channels, in + row * channels, gain, bias, means[row], reciprocals[row],
+                  out + row * channels);
 }
 
 __global__ void norm_rows_backward(index rows, index channels, const float* in, const float* gain,
@@ -69,6 +81,13 @@ void cuda_backend::layer_norm(index rows, const tensor<float>& in, const tensor<
                               row_moments<float>& moments) {
   launch_warps(norm_rows, rows, stream_, rows, gain.size(), in.data(), gain.data(), bias.data(),
                out.data(), moments.mean.data(), moments.reciprocal.data());
+}
+
+void cuda_backend::normalize(index rows, const tensor<float>& in, const tensor<float>& gain,
+                             const tensor<float>& bias, const row_moments<float>& moments,
+                             tensor<float>& out) {
+  launch_warps(norm_rows_again, rows, stream_, rows, gain.size(), in.data(), gain.data(),
+               bias.data(), moments.mean.data(), moments.reciprocal.data(), out.data());
 }
 
 void cuda_backend::layer_norm_backward(index rows, const tensor<float>& in,

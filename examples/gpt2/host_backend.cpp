@@ -75,6 +75,13 @@ struct gelu_curve {
   }
 };
 
+template <class T>
+void normalize_row(index channels, T const* x, T const* gain, T const* bias, T mean, T reciprocal,
+                   T* y) {
+#pragma omp simd
+  for (index c = 0; c < channels; ++c) y[c] = (x[c] - mean) * reciprocal * gain[c] + bias[c];
+}
+
 }  // namespace
 
 template <class T>
@@ -94,10 +101,20 @@ void host_backend<T>::layer_norm(index rows, const tensor<T>& in, const tensor<T
 #pragma omp simd reduction(+ : squares)
     for (index c = 0; c < channels; ++c) squares += (x[c] - mean) * (x[c] - mean);
     T const reciprocal = T(1) / std::sqrt(squares / static_cast<T>(channels) + T(1e-5));
-#pragma omp simd
-    for (index c = 0; c < channels; ++c) y[c] = (x[c] - mean) * reciprocal * g[c] + b[c];
+    normalize_row(channels, x, g, b, mean, reciprocal, y);
     moments.mean[row] = mean;
     moments.reciprocal[row] = reciprocal;
+  });
+}
+
+template <class T>
+void host_backend<T>::normalize(index rows, const tensor<T>& in, const tensor<T>& gain,
+                                const tensor<T>& bias, const row_moments<T>& moments,
+                                tensor<T>& out) {
+  index const channels = gain.size();
+  each_row(threads_, rows, channels, [&](index row) {
+    normalize_row(channels, in.data() + row * channels, gain.data(), bias.data(), moments.mean[row],
+                  moments.reciprocal[row], out.data() + row * channels);
   });
 }
 
@@ -262,6 +279,25 @@ void host_backend<T>::cross_entropy(index rows, const token* targets, T scale, t
     for (index i = 0; i < vocabulary; ++i) z[i] *= share;
     z[target] -= scale;
     losses[row] = std::log(sum) - of_target;
+  });
+}
+
+template <class T>
+void host_backend<T>::drop(index count, const dropout& which, const tensor<T>& in, tensor<T>& out,
+                           store mode) {
+  auto const threshold = which.threshold();
+  auto const scale = static_cast<T>(which.scale());
+  parallel(threads_for(threads_, count), count, [&](index begin, index end) {
+    T const* const x = in.data();
+    T* const y = out.data();
+#pragma omp simd
+    for (index i = begin; i < end; ++i) {
+      auto const key = memfit::fold_high(which.key, which.first + i);
+      bool const kept =
+          memfit::noise(key, static_cast<std::uint32_t>(which.first + i)) >= threshold;
+      T const value = kept ? x[i] * scale : T(0);
+      y[i] = mode == store::add ? y[i] + value : value;
+    }
   });
 }
 
