@@ -82,7 +82,7 @@ checkpoint::schedule keep_least(const checkpoint::chain& stages) {
   for (auto& a : plan.actions)
     if (a.what == checkpoint::act::run)
       a.variant = static_cast<int>(stages[static_cast<std::size_t>(a.index)].variants.size()) - 1;
-  return checkpoint::check(stages, plan.actions);
+  return checkpoint::checked(stages, plan.actions);
 }
 
 checkpoint::schedule within_free(const checkpoint::chain& stages, index free_bytes) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -204,19 +205,20 @@ class table_row_test {
     on_device<float> const device_multiplier(std::vector<float>{multiplier ? *multiplier : 1.0f});
     on_device<std::uint32_t> const skip(std::vector<std::uint32_t>{skipped ? 1u : 0u});
     auto const rule = unusual<Rule>();
+    float const limit = multiplier ? 1e-5f : std::numeric_limits<float>::infinity();
     list_->step(0, std::ssize(tensors_),
                 {rule,
                  nullptr,
                  seed,
-                 {multiplier ? device_multiplier.data() : nullptr, skip.data()},
+                 {multiplier ? device_multiplier.data() : nullptr, skip.data(), limit},
                  nonfinite_device_.data()});
     stream_.wait();
     if (skipped) return;
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       auto x = item_of(tensors_[i], i, false);
       if (auto const number = x.next_step(); number != 0) x.begin(rule.at(number), seed, number);
-      memfit::detail::step_body<Rule, Format, Column>{x, 0, x.count,
-                                                      multiplier ? *multiplier : 1.0f, &nonfinite_}
+      memfit::detail::step_body<Rule, Format, Column>{
+          x, 0, x.count, multiplier ? *multiplier : 1.0f, limit, &nonfinite_}
           .template operator()<float>();
     }
   }

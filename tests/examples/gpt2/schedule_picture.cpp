@@ -47,21 +47,21 @@ TEST(schedule_picture, shows_each_sweep_in_a_row) {
 TEST(schedule_picture, shows_what_is_saved_and_what_is_stored_elsewhere) {
   using ck::act;
   auto const chain = stages(3);
-  auto const plan = ck::check(chain, {{act::run, 0},
-                                      {act::pass, 1},
-                                      {act::store, 1},
-                                      {act::drop, 1},
-                                      {act::run, 2},
-                                      {act::turn, 0},
-                                      {act::drop, 3},
-                                      {act::backward, 2},
-                                      {act::drop, 2},
-                                      {act::load, 1},
-                                      {act::discard, 1},
-                                      {act::run, 1, 0, false},
-                                      {act::backward, 1},
-                                      {act::drop, 1},
-                                      {act::backward, 0}});
+  auto const plan = ck::checked(chain, {{act::run, 0},
+                                        {act::pass, 1},
+                                        {act::store, 1},
+                                        {act::drop, 1},
+                                        {act::run, 2},
+                                        {act::turn, 0},
+                                        {act::drop, 3},
+                                        {act::backward, 2},
+                                        {act::drop, 2},
+                                        {act::load, 1},
+                                        {act::discard, 1},
+                                        {act::run, 1, 0, false},
+                                        {act::backward, 1},
+                                        {act::drop, 1},
+                                        {act::backward, 0}});
   auto const rows = lines(gpt2::picture(chain, plan, 80));
   ASSERT_EQ(rows.size(), 5U);
   EXPECT_NE(rows[2].find("█◌◀"), std::string::npos) << rows[2];
