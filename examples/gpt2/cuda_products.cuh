@@ -63,7 +63,7 @@ class cuda_products {
   memory& memory_;
   const cublaslt& calls_ = cublaslt::get();
   library library_;
-  std::map<std::pair<product_key<float>, alignments>, product> made_;
+  std::map<std::pair<product_key, alignments>, product> made_;
   tensor<std::byte> scratch_;
 };
 

@@ -218,7 +218,7 @@ void head_forward(backend<T>& on, extent shape, const weights<T>& w, const tenso
 template <class T>
 double head_loss(backend<T>& on, extent shape, const token* targets, head_saved<T>& saved) {
   index const rows = shape.rows();
-  on.cross_entropy(rows, targets, T(1) / static_cast<T>(rows), saved.logits, saved.losses);
+  on.cross_entropy(rows, targets, T(1) / static_cast<T>(rows), nullptr, saved.logits, saved.losses);
   std::vector<T> losses(static_cast<std::size_t>(rows));
   saved.losses.read(0, losses.data(), rows);
   return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(rows);
