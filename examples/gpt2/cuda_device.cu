@@ -6,7 +6,8 @@ namespace gpt2 {
 
 namespace {
 
-class cuda_device final : public device {
+template <class T>
+class cuda_device final : public device<T> {
  public:
   [[nodiscard]] std::string describe() const override {
     int current = 0;
@@ -15,21 +16,28 @@ class cuda_device final : public device {
     check(cudaGetDeviceProperties(&properties, current));
     return properties.name;
   }
-  backend<float>& network() override { return network_; }
-  std::unique_ptr<optimizer> make_optimizer(const optimizer_settings& settings,
-                                            weights<float>& parameters) override {
+  backend<T>& network() override { return network_; }
+  std::unique_ptr<optimizer<T>> make_optimizer(const optimizer_settings& settings,
+                                               weights<T>& parameters) override {
     return make_cuda_optimizer(stream_.get(), settings, parameters);
   }
 
  private:
   cuda_stream stream_;
-  cuda_backend network_{stream_};
+  cuda_backend<T> network_{stream_};
 };
 
 }  // namespace
 
-std::unique_ptr<device> open_cuda() {
-  return std::make_unique<cuda_device>();
+template <class T>
+std::unique_ptr<device<T>> open_cuda() {
+  return std::make_unique<cuda_device<T>>();
 }
+
+#define GPT2_DEVICE(T) template std::unique_ptr<device<T>> open_cuda();
+
+GPT2_DEVICE(float)
+GPT2_DEVICE(bf16)
+GPT2_DEVICE(fp16)
 
 }  // namespace gpt2

@@ -8,28 +8,36 @@ namespace gpt2 {
 
 namespace {
 
-class host_device final : public device {
+template <class T>
+class host_device final : public device<T> {
  public:
   explicit host_device(int threads) : threads_{threads}, network_{threads} {}
 
   [[nodiscard]] std::string describe() const override {
     return std::to_string(threads_) + " threads";
   }
-  backend<float>& network() override { return network_; }
-  std::unique_ptr<optimizer> make_optimizer(const optimizer_settings& settings,
-                                            weights<float>& parameters) override {
+  backend<T>& network() override { return network_; }
+  std::unique_ptr<optimizer<T>> make_optimizer(const optimizer_settings& settings,
+                                               weights<T>& parameters) override {
     return make_optimizer_on(memfit::host{threads_}, settings, parameters);
   }
 
  private:
   int threads_;
-  host_backend<float> network_;
+  host_backend<T> network_;
 };
 
 }  // namespace
 
-std::unique_ptr<device> open_host(int threads) {
-  return std::make_unique<host_device>(threads);
+template <class T>
+std::unique_ptr<device<T>> open_host(int threads) {
+  return std::make_unique<host_device<T>>(threads);
 }
+
+#define GPT2_DEVICE(T) template std::unique_ptr<device<T>> open_host(int);
+
+GPT2_DEVICE(float)
+GPT2_DEVICE(bf16)
+GPT2_DEVICE(fp16)
 
 }  // namespace gpt2

@@ -16,11 +16,13 @@ struct optimizer_settings {
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, momentum = 0.9;
 };
 
-// Holds on to the parameters it was made for. Weight decay acts on matrices only.
+// Holds on to the parameters it was made for. Weight decay acts on matrices only. What parameters
+// of 16 bits lack of float's precision it keeps beside its states.
+template <class T>
 class optimizer {
  public:
   virtual ~optimizer() = default;
-  virtual void step(weights<float>& gradients, double lr) = 0;
+  virtual void step(weights<T>& gradients, double lr) = 0;
   [[nodiscard]] virtual index state_bytes() const = 0;
 };
 

@@ -37,8 +37,8 @@ optimizer_settings settings_of(const options& o) {
           .momentum = o.momentum};
 }
 
-std::unique_ptr<device> open(const options& o) {
-  return o.device == device_choice::cuda ? open_cuda() : open_host(o.threads);
+std::unique_ptr<device<float>> open(const options& o) {
+  return o.device == device_choice::cuda ? open_cuda<float>() : open_host<float>(o.threads);
 }
 
 class run {
@@ -180,7 +180,7 @@ class run {
   corpus text_;
   std::vector<batch> held_out_;
   batch batch_;
-  std::unique_ptr<device> device_ = open(options_);
+  std::unique_ptr<device<float>> device_ = open(options_);
   backend<float>& on_ = device_->network();
   memory& memory_ = on_.own_memory();
   tensor<token> inputs_{"inputs", {shape_.rows()}, memory_};
@@ -188,7 +188,7 @@ class run {
   weights<float> parameters_{sizes_, memory_}, gradients_{sizes_, memory_};
   activations<float> activations_{sizes_, shape_, memory_};
   workspace<float> workspace_{sizes_, shape_, memory_};
-  std::unique_ptr<optimizer> optimizer_;
+  std::unique_ptr<optimizer<float>> optimizer_;
   double step_seconds_ = 0, update_seconds_ = 0, validation_product_seconds_ = 0;
   std::optional<double> val_loss_;
 };

@@ -61,7 +61,7 @@ TEST(losses, are_those_of_pytorch) {
 
   auto const expected = golden_losses();
   ASSERT_EQ(expected.size(), 20U);
-  auto const host = gpt2::open_host(2);
+  auto const host = gpt2::open_host<float>(2);
   auto& on = host->network();
   gpt2::activations<float> act{sizes, shape};
   gpt2::workspace<float> space{sizes, shape};

@@ -1,5 +1,6 @@
-// Everything that the host backend computes on tensors of 16 bits against the same in double on the
-// same values: no further off than rounding the result once, whatever is summed before.
+// Everything that a backend computes on tensors of 16 bits against the host's in double on the same
+// values: no further off than rounding the result once, whatever is summed before. Built for the
+// host and, with GPT2_ON_CUDA, for CUDA.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,9 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "device.hpp"
 #include "host_backend.hpp"
 #include "host_convert.hpp"
 #include "random.hpp"
+#include "user_error.hpp"
 
 namespace {
 
@@ -46,21 +49,30 @@ double value(const T& x) {
     return x;
 }
 
-// The same values in 16 bits, in double and, for results that stay wide, in float.
+template <class T>
+std::vector<T> values_of(const tensor<T>& t) {
+  std::vector<T> values(static_cast<std::size_t>(t.size()));
+  t.read(0, values.data(), t.size());
+  return values;
+}
+
+// The same values in double, and in 16 bits or, for results that stay wide, in float.
 template <class T>
 struct twin {
   tensor<T> computed;
   tensor<double> exact;
 
   [[nodiscard]] testing::AssertionResult agrees() const {
+    auto const is = values_of(computed);
     double largest = 0;
     for (index i = 0; i < exact.size(); ++i) largest = std::max(largest, std::abs(exact[i]));
     for (index i = 0; i < exact.size(); ++i) {
       double const allowed =
           rounding<T> * std::abs(exact[i]) + least<T> + of_float * largest + 1e-30;
-      if (!(std::abs(value(computed[i]) - exact[i]) <= allowed * 1.01))
-        return testing::AssertionFailure() << "entry " << i << " of " << exact.size() << " is "
-                                           << value(computed[i]) << ", not " << exact[i];
+      if (!(std::abs(value(is[static_cast<std::size_t>(i)]) - exact[i]) <= allowed * 1.01))
+        return testing::AssertionFailure()
+               << "entry " << i << " of " << exact.size() << " is "
+               << value(is[static_cast<std::size_t>(i)]) << ", not " << exact[i];
     }
     return testing::AssertionSuccess();
   }
@@ -77,39 +89,73 @@ template <class T>
 class sixteen_bits : public testing::Test {
  protected:
   gpt2::random_source random{5, 0};
-  gpt2::host_backend<T> narrow_host{2};
-  gpt2::host_backend<double> exact_host{1};
-  gpt2::backend<T>& narrow = narrow_host;
-  gpt2::backend<double>& exact = exact_host;
+  std::unique_ptr<gpt2::device<T>> device;
+  gpt2::host_backend<double> exact{1};
+
+  void SetUp() override {
+#ifdef GPT2_ON_CUDA
+    try {
+      device = gpt2::open_cuda<T>();
+    } catch (const gpt2::user_error& none) {
+      GTEST_SKIP() << none.what();
+    }
+#else
+    device = gpt2::open_host<T>(2);
+#endif
+  }
+
+  gpt2::memory& memory() {
+    return device->network().own_memory();
+  }
 
   template <class U>
   twin<U> make(std::vector<index> extents, double deviation) {
-    twin<U> t{{"in 16 bits", extents}, {"in double", extents}};
-    for (index i = 0; i < t.exact.size(); ++i) {
-      t.computed[i] = U(static_cast<float>(deviation * random.normal()));
-      t.exact[i] = value(t.computed[i]);
-    }
+    twin<U> t{{"computed", extents, memory()}, {"exact", extents}};
+    std::vector<U> drawn(static_cast<std::size_t>(t.exact.size()));
+    std::generate(drawn.begin(), drawn.end(),
+                  [&] { return U(static_cast<float>(deviation * random.normal())); });
+    std::transform(drawn.begin(), drawn.end(), t.exact.data(), [](U x) { return value(x); });
+    t.computed.write(0, drawn.data(), std::ssize(drawn));
     return t;
   }
   twin<T> normal(std::vector<index> extents, double deviation = 1) {
     return make<T>(std::move(extents), deviation);
   }
-  twin<float> statistics(index rows) { return make<float>({rows}, 1); }
+  twin<float> statistics(index rows) {
+    return make<float>({rows}, 1);
+  }
+
+  // The same in the memory of either backend.
+  template <class U>
+  struct placed {
+    std::vector<U> on_host;
+    tensor<U> there;
+
+    const U* seen_by(const gpt2::backend<T>&) const { return there.data(); }
+    const U* seen_by(const gpt2::backend<double>&) const { return on_host.data(); }
+  };
+  template <class U>
+  placed<U> place(std::vector<U> values) {
+    placed<U> p{std::move(values), {}};
+    p.there = tensor<U>{"placed", {std::ssize(p.on_host)}, memory()};
+    p.there.write(0, p.on_host.data(), p.there.size());
+    return p;
+  }
 
   // Few different ones, so that some repeat often and some are absent.
-  std::vector<token> tokens(index rows) {
+  placed<token> tokens(index rows) {
     std::vector<token> drawn(static_cast<std::size_t>(rows));
     std::generate(drawn.begin(), drawn.end(),
                   [&] { return static_cast<token>(random.bits() % 3 * 42); });
-    return drawn;
+    return place(std::move(drawn));
   }
 
   template <class Run>
   void on_both(Run run) {
     run(
-        narrow, [](auto& t) -> auto& { return t.computed; });
+        device->network(), [](auto& t) -> auto& { return t.computed; });
     run(
-        exact, [](auto& t) -> auto& { return t.exact; });
+        static_cast<gpt2::backend<double>&>(exact), [](auto& t) -> auto& { return t.exact; });
   }
 
   template <class Body>
@@ -209,8 +255,9 @@ TYPED_TEST(sixteen_bits, embedding) {
     auto d_of_token = this->normal({256, s.channels});
     auto d_of_position = this->normal({s.seq + 2, s.channels});
     this->on_both([&](auto& on, auto of) {
-      on.embed(rows, s.seq, text.data(), of(of_token), of(of_position), of(out));
-      on.embed_backward(rows, s.seq, text.data(), of(d_out), of(d_of_token), of(d_of_position));
+      on.embed(rows, s.seq, text.seen_by(on), of(of_token), of(of_position), of(out));
+      on.embed_backward(rows, s.seq, text.seen_by(on), of(d_out), of(d_of_token),
+                        of(d_of_position));
     });
     EXPECT_TRUE(out.agrees()) << "out";
     EXPECT_TRUE(d_of_token.agrees()) << "d_of_token";
@@ -224,11 +271,11 @@ TYPED_TEST(sixteen_bits, cross_entropy_under_a_loss_scale) {
     index const vocabulary = 200 + s.channels;
     auto logits = this->normal({rows, vocabulary}, 2);
     auto losses = this->statistics(rows);
-    float const loss_scale = 1000;
+    auto const loss_scale = this->place(std::vector<float>{1000});
     this->on_both([&](auto& on, auto of) {
       using scale = std::remove_cvref_t<decltype(of(logits)[0])>;
-      on.cross_entropy(rows, targets.data(), gpt2::wide<scale>(0.3), &loss_scale, of(logits),
-                       of(losses));
+      on.cross_entropy(rows, targets.seen_by(on), gpt2::wide<scale>(0.3), loss_scale.seen_by(on),
+                       of(logits), of(losses));
     });
     EXPECT_TRUE(losses.agrees()) << "losses";
     EXPECT_TRUE(logits.agrees()) << "gradient";
@@ -245,10 +292,10 @@ TYPED_TEST(sixteen_bits, sums_copies_and_zeros) {
       on.set_zero(of(zero));
     });
     EXPECT_TRUE(sum.agrees()) << "sum";
-    for (index i = 0; i < out.exact.size(); ++i) {
-      ASSERT_EQ(out.computed[i].bits, in.computed[i].bits);
-      ASSERT_EQ(zero.computed[i].bits, 0);
-    }
+    auto const bits = [](const TypeParam& x) { return x.bits; };
+    EXPECT_TRUE(
+        std::ranges::equal(values_of(out.computed), values_of(in.computed), {}, bits, bits));
+    EXPECT_TRUE(std::ranges::all_of(values_of(zero.computed), [](auto x) { return x.bits == 0; }));
   });
 }
 
