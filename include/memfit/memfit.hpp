@@ -2,8 +2,12 @@
 // Used by programs that do not mind its cost; the headers it names are smaller doors.
 #pragma once
 
+#include "memfit/accumulator.hpp"
+#include "memfit/cast.hpp"
+#include "memfit/clip.hpp"
 #include "memfit/exec/host.hpp"
 #include "memfit/gradients.hpp"
 #include "memfit/optimizer.hpp"
 #include "memfit/quantize.hpp"
+#include "memfit/scaler.hpp"
 #include "memfit/step.hpp"

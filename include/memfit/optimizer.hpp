@@ -138,6 +138,7 @@ class optimizer {
   template <tensors Gradients>
   void step(Gradients&& gradients, gate g = {}) {
     require_hyperparameters("optimizer::step");
+    detail::require_current("optimizer::step", g);
     news_.clear();
     std::size_t i = 0;
     for (auto&& gradient : gradients) {
@@ -153,6 +154,7 @@ class optimizer {
       engine_->quantized->step(0, places_[1], call);
       engine_->exact->step(0, places_[0], call);
     });
+    g.mark_stepped();
   }
 
   /// One step of one tensor: for sub-groups, and for gradients released as soon as they exist.
@@ -160,11 +162,13 @@ class optimizer {
   void step_one(std::size_t index, G&& gradient, gate g = {}) {
     require_hyperparameters("optimizer::step_one");
     require_index("optimizer::step_one", index);
+    detail::require_current("optimizer::step_one", g);
     news_.clear();
     look_at("optimizer::step_one", index, ref(gradient));
     take_news();
     auto const& e = entries_[index];
     naming_one("optimizer::step_one", index, [&] { list_of(e).step(e.place, 1, call_with(g)); });
+    g.mark_stepped();
   }
 
   /// The hyper-parameters, to be changed between steps; step checks them.

@@ -80,6 +80,7 @@ void step(E const& exec, Rule const& r, std::int64_t step_number, P&& parameter,
           std::initializer_list<moment_ref> moments, gate g = {}, void* kept = nullptr,
           std::uint64_t seed = 0, std::int64_t id = 0) {
   using column = column_for<Param>;
+  detail::require_current("step", g);
   static_assert(kind_of<element_of<P>> == kind_of<typename column::element>,
                 "memfit::step: the parameter's element type is that of its column");
   auto const p = ref(parameter);
@@ -114,6 +115,7 @@ void step(E const& exec, Rule const& r, std::int64_t step_number, P&& parameter,
   item.key = make_noise_key(seed, step_number, id);
   detail::naming("step", p.name, p.count, 1,
                  [&] { exec.template step<Rule, Format, column>(item, g); });
+  g.mark_stepped();
 }
 
 }  // namespace memfit

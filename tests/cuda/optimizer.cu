@@ -1,6 +1,5 @@
 // The optimizer on memfit::cuda as its users meet it: the host's bits, graphs, streams, many
 // tensors, refusals, and the way from one executor to another.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda/counted.hpp"
 #include "cuda/tensors.hpp"
 #include "memfit/exec/host.hpp"
 #include "memfit/memfit.cuh"
@@ -253,19 +253,6 @@ TEST(cuda_many, registering_takes_time_in_proportion) {
   EXPECT_LT(best(16'000), 24 * best(2'000)) << "eight times the tensors";
 }
 
-/// Kernels launched so far, where the runtime counts them.
-long long launches() {
-  using counter = unsigned long long (*)();
-  auto const count = reinterpret_cast<counter>(dlsym(RTLD_DEFAULT, "ptxsim_launches"));
-  return count != nullptr ? static_cast<long long>(count()) : -1;
-}
-/// Calls so far after which the host has waited.
-long long waits() {
-  using counter = unsigned long long (*)();
-  auto const count = reinterpret_cast<counter>(dlsym(RTLD_DEFAULT, "ptxsim_sync_calls"));
-  return count != nullptr ? static_cast<long long>(count()) : -1;
-}
-
 TEST(cuda_many, ten_thousand_tensors_are_one_pass) {
   constexpr std::int64_t tensors_in_all = 10'000, count = 1'000;
   auto const start = input(tensors_in_all * count, 1), gradient = input(tensors_in_all * count, 2);
@@ -281,13 +268,13 @@ TEST(cuda_many, ten_thousand_tensors_are_one_pass) {
   optimizer8 device(memfit::cuda{}, rule, slices(p.data()), options);
   auto gradient_on_host = gradient;
   for (int i = 0; i < 3; ++i) {
-    auto const before = launches(), waited = waits();
+    auto const before = test::launches(), waited = test::waits();
     device.step(slices(g.data()));
-    auto const used = launches() - before;
+    auto const used = test::launches() - before;
     if (i > 0 && before >= 0) {
       EXPECT_EQ(used, 2) << "the step counters, and one pass over everything";
     }
-    EXPECT_EQ(waits(), waited) << "a step waits for nothing";
+    EXPECT_EQ(test::waits(), waited) << "a step waits for nothing";
     host.step(slices(gradient_on_host.data()));
   }
   EXPECT_EQ(p.get(), on_host);

@@ -22,7 +22,8 @@ using rules = list<memfit::sgd, memfit::momentum, memfit::adam, memfit::adamw>;
 using formats = list<memfit::fp32, memfit::bf16, memfit::fp16, memfit::dynamic8, memfit::float8,
                      memfit::linear8, memfit::blocked<memfit::float8, 64>>;
 using columns = list<memfit::fp32, memfit::bf16, memfit::fp16, memfit::stochastic<memfit::bf16>,
-                     memfit::split<memfit::bf16>, memfit::master<memfit::fp16>>;
+                     memfit::stochastic<memfit::fp16>, memfit::split<memfit::bf16>,
+                     memfit::master<memfit::fp16>>;
 
 template <class Constants, int Slots>
 __global__ void update(Constants constants, float* p, float const* g, float* moments) {
@@ -74,6 +75,26 @@ void launch_all(float* p, std::uint32_t* code) {
   launch_rules(rules{}, p);
   launch_formats(formats{}, p, code);
   launch_columns(columns{}, p);
+}
+
+template <class... Param>
+void launch_sums(list<Param...>, std::span<memfit::tensor_ref<float> const> g) {
+  memfit::cuda const exec;
+  (memfit::gradient_accumulator<Param>(exec, g).add(g, 1), ...);
+}
+
+memfit::gate window(memfit::tensor_ref<float> g, memfit::tensor_ref<memfit::fp16> half) {
+  memfit::cuda const exec;
+  memfit::cast(exec, g, half);
+  memfit::cast_stochastic(exec, g, half, 1);
+  using memfit::bf16, memfit::fp32;
+  launch_sums(list<fp32, memfit::stochastic<bf16>, memfit::split<bf16>>{}, std::span(&g, 1));
+  memfit::gradient_accumulator sums(exec, std::span(&g, 1));
+  memfit::loss_scaler scaler(exec);
+  auto gate = memfit::clip_norm(sums, scaler.unscale(sums), 1);
+  gate = memfit::clip_percentile(sums, gate, 5);
+  scaler.update(gate);
+  return gate;
 }
 
 memfit::optimizer<memfit::adamw, memfit::float8> make(memfit::tensor_ref<float> p) {

@@ -63,6 +63,35 @@ void add_trained(digest& all, Rule rule) {
     all.add(opt.moment_sync(0, slot));
 }
 
+// A window of two micro-batches: summed in Param, scaled, clipped, stepped with, and cast to fp16.
+template <class Param>
+void add_window(digest& all) {
+  memfit::host const exec{2};
+  std::vector<std::vector<float>> params{values<float>(5003, 1), values<float>(300, 2)};
+  memfit::optimizer<memfit::adamw, memfit::float8> opt{exec, {.lr = 1e-2}, params};
+  memfit::gradient_accumulator<Param> sums{exec, params, {.seed = 3}};
+  memfit::loss_scaler scaler{exec};
+  for (std::uint32_t step = 0; step < 3; ++step) {
+    sums.add(std::vector<std::vector<float>>{values<float>(5003, 10 + step), values<float>(300, 4)},
+             3 + step);
+    sums.add_sums(std::vector<std::vector<memfit::bf16>>{values<memfit::bf16>(5003, 30 + step),
+                                                         values<memfit::bf16>(300, 5)},
+                  7);
+    auto g = scaler.unscale(sums);
+    g = memfit::clip_norm(sums, g, 1e-2);
+    g = memfit::clip_percentile(sums, g, 50);
+    g = memfit::clip_value(g, 1e-3f);
+    opt.step(sums, g);
+    scaler.update(g);
+  }
+  std::vector<memfit::fp16> nearest(5003), random(5003);
+  memfit::cast(exec, params[0], nearest);
+  memfit::cast_stochastic(exec, params[0], random, 9);
+  for (auto const& p : params) all.add(p);
+  all.add(nearest);
+  all.add(random);
+}
+
 }  // namespace
 
 std::uint64_t MEMFIT_UNIT();
@@ -77,5 +106,8 @@ std::uint64_t MEMFIT_UNIT() {
   }
   add_trained<adamw, float8, fp32, float>(all, {.lr = 1e-2, .eps = 1e-6, .weight_decay = 0.1});
   add_trained<momentum, dynamic8, split<bf16>, bf16>(all, {.momentum = 0.8, .nesterov = true});
+  add_window<fp32>(all);
+  add_window<stochastic<bf16>>(all);
+  add_window<split<bf16>>(all);
   return all.value;
 }

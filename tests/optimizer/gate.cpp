@@ -1,12 +1,15 @@
-// The gate: a multiplier that equals scaling the gradients, and a skip flag that leaves everything
-// alone. Both are read by the step itself.
+// The gate: a multiplier that equals scaling the gradients, a limit that equals clipping them, and
+// a skip flag that leaves everything alone. All are read by the step itself.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
+#include "memfit/clip.hpp"
 #include "optimizer/model.hpp"
+#include "support/hosts.hpp"
 #include "support/inputs.hpp"
+#include "support/refusal.hpp"
 
 namespace {
 
@@ -73,6 +76,49 @@ TEST(gate, a_multiplier_that_is_not_finite_moves_nothing) {
     EXPECT_EQ(m.parameter(1), second);
     EXPECT_EQ(m.optimizer().nonfinite_sync(), 703u);
   }
+}
+
+/// A limit equals clipped gradients bit for bit, for whole units and the rest of a tensor.
+template <class Rule, class Format>
+void a_limit_equals_clipped_gradients(Rule const& r) {
+  for (auto const& host : test::all_hosts()) {
+    test::model<Rule, Format> gated(host.exec, r, start()), plain(host.exec, r, start());
+    float const multiplier = 0.5f;
+    for (std::uint64_t step = 1; step <= 3; ++step) {
+      auto g = gradients(10 * step, 2), clipped = gradients(10 * step);
+      for (auto& values : clipped)
+        for (auto& x : values) x = std::fmin(std::fmax(x, -0.7f), 0.7f);
+      g[0][17] = clipped[0][17] = 0;
+      gated.optimizer().step(g, memfit::clip_value({.multiplier = &multiplier}, 0.7f));
+      plain.optimizer().step(clipped);
+      ASSERT_EQ(gated.bytes(), plain.bytes()) << host.name << " step " << step;
+    }
+  }
+}
+
+TEST(gate, a_limit_equals_clipped_gradients_bit_for_bit) {
+  a_limit_equals_clipped_gradients<memfit::adamw, memfit::float8>(rule);
+  a_limit_equals_clipped_gradients<memfit::momentum, memfit::fp32>({.lr = 0.01});
+}
+
+TEST(gate, a_limit_hides_nothing_that_is_not_finite) {
+  for (float bad : {HUGE_VALF, -HUGE_VALF, std::numeric_limits<float>::quiet_NaN()}) {
+    adamw8 m(memfit::host{1}, rule, start());
+    auto g = gradients(1);
+    g[0][5] = g[1][1] = bad;
+    auto const before = m.parameter(0)[5];
+    m.optimizer().step(g, memfit::clip_value({}, 0.5f));
+    EXPECT_EQ(m.parameter(0)[5], before);
+    EXPECT_EQ(m.optimizer().nonfinite_sync(), 2u);
+  }
+}
+
+TEST(gate, limits_add_up_to_the_smallest_and_nonsense_is_refused) {
+  EXPECT_EQ(memfit::clip_value(memfit::clip_value({}, 1), 2).limit, 1.0f);
+  EXPECT_EQ(memfit::clip_value(memfit::clip_value({}, 2), 1).limit, 1.0f);
+  for (float most : {0.0f, -1.0f, std::numeric_limits<float>::quiet_NaN()})
+    test::expect_refusal<memfit::hyperparameter_error>([&] { memfit::clip_value({}, most); },
+                                                       {"clip_value"});
 }
 
 }  // namespace

@@ -98,4 +98,12 @@ void require_disjoint(std::string_view call, std::string_view name, std::string_
                std::string(what_b) + " (" + std::to_string(b.count) + " elements)");
 }
 
+/// A gate whose window is over.
+template <class Gate>
+void require_current(std::string_view call, Gate const& g) {
+  if (!g.is_current())
+    throw order_error("memfit::" + std::string(call) +
+                      ": the gate is of an earlier window: unscale the gradients of this one");
+}
+
 }  // namespace memfit::detail

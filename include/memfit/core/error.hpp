@@ -37,4 +37,11 @@ class device_error : public error {
   using error::error;
 };
 
+/// A call out of order: gradients unscaled twice, a scale updated before the step, a gate of an
+/// earlier window.
+class order_error : public error {
+ public:
+  using error::error;
+};
+
 }  // namespace memfit

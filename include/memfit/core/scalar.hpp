@@ -1,5 +1,5 @@
-// Double arithmetic for the constants of a step: the same bits on the host and on the device.
-// Used by rules, whose constants are computed where the step counter lives.
+// Double arithmetic for the few numbers of a step: the same bits on the host and on the device.
+// Used by rules, the loss scaler and clipping, which compute where their numbers live.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,13 @@ struct ops<double> {
 #endif
   }
 };
+
+/// Whether x is neither infinite nor a NaN; by its pattern, so that fast-math builds know, too.
+MEMFIT_HD inline bool is_finite(double x) {
+  std::uint64_t u;
+  __builtin_memcpy(&u, &x, sizeof u);
+  return (u & 0x7ff0000000000000u) != 0x7ff0000000000000u;
+}
 
 /// base to the power of a whole number, 0 or more; within n roundings of a double.
 MEMFIT_HD inline double power(double base, std::int64_t n) {

@@ -33,6 +33,17 @@ class overflow_watch {
   uint_of<F> most_ = uint_of<F>(0u);
 };
 
+/// Whether a gate's limit is one: infinity is none.
+MEMFIT_HD inline bool limits(float limit) {
+  return bits(limit) < infinity_bits;
+}
+
+/// What becomes of a multiplied gradient under a gate's limit: a NaN stays one.
+template <class F>
+MEMFIT_HD inline F limited(F const& g, float limit) {
+  return select(abs(g) > F(limit), with_sign_of(g, F(limit)), g);
+}
+
 /// Whether 1 / scale and products with it stay far from both ends of the range of floats.
 MEMFIT_HD inline bool ordinary_scale(std::uint32_t scale_bits) {
   return scale_bits == 0 || (scale_bits >= 0x0d800000u && scale_bits <= 0x71800000u);  // 2^±100

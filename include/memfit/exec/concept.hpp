@@ -13,12 +13,34 @@
 
 namespace memfit {
 
+/// What the host knows of a gate that a scaler gave: the window it is good for, and whether a step
+/// has used it.
+struct gate_window {
+  std::uint64_t number = 0;
+  bool stepped = false;
+};
+
+/// Why a gate says skip; any number but 0 does.
+inline constexpr std::uint32_t skip_nonfinite = 1;  ///< some gradient is not finite
+inline constexpr std::uint32_t skip_empty = 2;      ///< there is no gradient: an empty window
+
 /// Two numbers beside the gradient, in the executor's memory: a multiplier for every gradient
 /// element (unscaling, clipping) and a flag that makes the step change nothing. Null stands for 1
-/// and for "do not skip".
+/// and for "do not skip". After the multiplication, finite elements beyond ±limit count as ±limit.
+/// Gates that a loss_scaler gave know their window besides.
 struct gate {
   float const* multiplier = nullptr;
   std::uint32_t const* skip = nullptr;
+  float limit = __builtin_huge_valf();
+  gate_window* window = nullptr;
+  std::uint64_t number = 0;
+
+  /// Whether the window it was made for still lasts.
+  bool is_current() const { return window == nullptr || window->number == number; }
+  /// Says that a step has used it; step functions of memfit do so.
+  void mark_stepped() const {
+    if (window != nullptr) window->stepped = true;
+  }
 };
 
 /// The element types that gradients and quantizer inputs may have.
@@ -102,8 +124,10 @@ using slot_codec = codec_for<Format, Rule::slots[I].range>;
 /// An executor: memory of its own kind, copies within it and from and to the host, and a driver in
 /// member templates: `step<Rule, Format, Column>(item, gate)`, which takes the constants from the
 /// item; `steps<Rule, Format, Column>()`, which makes a step_list; `quantize<Codec, R, Block>` and
-/// `dequantize<Codec, R, Block>`; and `norms()`, which makes a norm_list. All are ordered; copies
-/// from and to the host wait.
+/// `dequantize<Codec, R, Block>`; `sum<Column>(item, call)`, which adds one tensor to sums, and
+/// `sums<Column>()`, which makes a sum_list; `norms()`, which makes a norm_list; and
+/// `once(program)`, which calls a trivially copyable function object a single time, marked
+/// MEMFIT_HD. All are ordered; copies from and to the host wait.
 template <class E>
 concept executor = std::copy_constructible<E> && requires(E const& e, void* p, void const* q) {
   { e.allocate(std::int64_t{1}) } -> std::same_as<buffer>;

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "memfit/exec/cuda.hpp"
 #include "memfit/exec/cuda/call.cuh"
 #include "memfit/exec/cuda/list.cuh"
 #include "memfit/exec/cuda/norm.cuh"
+#include "memfit/exec/cuda/sum.cuh"
 #include "memfit/exec/cuda/transform.cuh"
 
 namespace memfit {
@@ -57,6 +59,13 @@ void cuda::fill(void* to, unsigned char value, std::int64_t bytes) const {
                          "cudaMemsetAsync");
 }
 
+template <class Program>
+void cuda::once(Program const& program) const {
+  static_assert(std::is_trivially_copyable_v<Program>,
+                "memfit::cuda: a program is trivially copyable");
+  detail::launch(*this, detail::run_once<Program>, 1u, program);
+}
+
 template <class Rule, class Format, class Column>
 void cuda::step(step_item<Rule> const& item, gate g) const {
   detail::step_work<Rule> work{};
@@ -71,6 +80,16 @@ void cuda::step(step_item<Rule> const& item, gate g) const {
 template <class Rule, class Format, class Column>
 owner<step_list<Rule>> cuda::steps() const {
   return owner<step_list<Rule>>(new detail::cuda_list<Rule, Format, Column>(*this));
+}
+
+template <class Column>
+void cuda::sum(sum_item const& item, sum_call const& call) const {
+  detail::launch_sum<Column>(*this, item, call);
+}
+
+template <class Column>
+owner<sum_list> cuda::sums() const {
+  return owner<sum_list>(new detail::cuda_sums<Column>(*this));
 }
 
 template <class>

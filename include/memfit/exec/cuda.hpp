@@ -41,12 +41,23 @@ class cuda {
   template <class = void>
   void fill(void* to, unsigned char value, std::int64_t bytes) const;
 
+  /// Calls a program that reads and writes a few numbers, in one thread of the device.
+  template <class Program>
+  void once(Program const& program) const;
+
   /// One fused pass over all columns of one tensor.
   template <class Rule, class Format, class Column>
   void step(step_item<Rule> const& item, gate g) const;
   /// An empty list of tensors to be stepped together.
   template <class Rule, class Format, class Column>
   owner<step_list<Rule>> steps() const;
+
+  /// Adds one tensor to sums in Column.
+  template <class Column>
+  void sum(sum_item const& item, sum_call const& call) const;
+  /// An empty list of sums in Column.
+  template <class Column>
+  owner<sum_list> sums() const;
 
   /// An empty list of tensors whose squares are summed together.
   template <class = void>

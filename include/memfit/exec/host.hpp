@@ -21,6 +21,7 @@
 #include "memfit/exec/host/norm.hpp"
 #include "memfit/exec/host/pool.hpp"
 #include "memfit/exec/host/step.hpp"
+#include "memfit/exec/host/sum.hpp"
 #include "memfit/exec/host/transform.hpp"
 #include "memfit/exec/list.hpp"
 
@@ -89,6 +90,12 @@ class host {
     detail::run_on(units_, body);
   }
 
+  /// Calls a program that reads and writes a few numbers.
+  template <class Program>
+  void once(Program const& program) const {
+    program();
+  }
+
   /// One fused pass over all columns of one tensor.
   template <class Rule, class Format, class Column>
   void step(step_item<Rule> const& item, gate g) const {
@@ -100,6 +107,18 @@ class host {
   template <class Rule, class Format, class Column>
   owner<step_list<Rule>> steps() const {
     return owner<step_list<Rule>>(new list<Rule, Format, Column>(*this));
+  }
+
+  /// Adds one tensor to sums in Column.
+  template <class Column>
+  void sum(sum_item const& item, sum_call const& call) const {
+    sum_all<Column>(&item, 1, call);
+  }
+
+  /// An empty list of sums in Column.
+  template <class Column>
+  owner<sum_list> sums() const {
+    return owner<sum_list>(new sums_of<Column>(*this));
   }
 
   /// An empty list of tensors whose squares are summed together.
@@ -126,23 +145,41 @@ class host {
  private:
   template <class Rule, class Format, class Column>
   class list;
+  template <class Column>
+  class sums_of;
   class squares;
 
   template <class Rule, class Format, class Column>
   void step_all(step_item<Rule> const* items, std::int64_t count, gate g,
                 std::uint64_t* nonfinite) const {
     float const multiplier = g.multiplier != nullptr ? *g.multiplier : 1.0f;
-    constexpr auto size = detail::task_size<Format>;
+    for_each_part(items, count, detail::task_size<Format>,
+                  [&](step_item<Rule> const& item, std::int64_t first, std::int64_t last) {
+                    run(detail::step_body<Rule, Format, Column>{item, first, last, multiplier,
+                                                                g.limit, nonfinite});
+                  });
+  }
+
+  template <class Column>
+  void sum_all(sum_item const* items, std::int64_t count, sum_call const& call) const {
+    for_each_part(items, count, detail::sum_task,
+                  [&](sum_item const& item, std::int64_t first, std::int64_t last) {
+                    run(detail::sum_body<Column>{item, call, first, last});
+                  });
+  }
+
+  /// Calls work(item, first, last) for parts of `size` elements of all items.
+  template <class Item, class Work>
+  void for_each_part(Item const* items, std::int64_t count, std::int64_t size,
+                     Work const& work) const {
     std::vector<std::int64_t> first_task{0};
     for (std::int64_t i = 0; i < count; ++i)
-      first_task.push_back(first_task.back() + block_count(items[i].active(), size));
+      first_task.push_back(first_task.back() + memfit::block_count(items[i].active(), size));
     for_each_task(first_task.back(), [&](std::int64_t task) {
       auto const next = std::upper_bound(first_task.begin(), first_task.end(), task);
       auto const index = (next - first_task.begin()) - 1;
       auto const first = (task - first_task[static_cast<std::size_t>(index)]) * size;
-      auto const& item = items[index];
-      run(detail::step_body<Rule, Format, Column>{
-          item, first, (std::min<std::int64_t>)(first + size, item.count), multiplier, nonfinite});
+      work(items[index], first, (std::min)(first + size, items[index].count));
     });
   }
 
@@ -187,6 +224,26 @@ class host::list final : public step_list<Rule> {
  private:
   host exec_;
   std::vector<step_item<Rule>> items_;
+};
+
+template <class Column>
+class host::sums_of final : public sum_list {
+ public:
+  explicit sums_of(host exec) : exec_(std::move(exec)) {}
+  bool reaches(void const*) const override { return true; }
+  void add(sum_item const& item) override { items_.push_back(item); }
+  void set(std::int64_t index, void* source, scalar_kind kind) override {
+    auto& item = items_[static_cast<std::size_t>(index)];
+    item.source = source;
+    item.source_kind = kind;
+  }
+  void run(sum_call const& call) override {
+    exec_.template sum_all<Column>(items_.data(), std::ssize(items_), call);
+  }
+
+ private:
+  host exec_;
+  std::vector<sum_item> items_;
 };
 
 class host::squares final : public norm_list {

@@ -49,6 +49,45 @@ class step_list {
   virtual void step(std::int64_t first, std::int64_t count, step_call<Rule> const& call) = 0;
 };
 
+/// One tensor's share of an addition: sums in a parameter column, and what is added to them.
+struct sum_item {
+  void* visible = nullptr;  ///< the sums
+  void* kept = nullptr;     ///< what the column keeps beside them, or null
+  void* source = nullptr;   ///< null: zeros
+  scalar_kind source_kind = scalar_kind::fp32;
+  std::int64_t count = 0;
+  std::int64_t id = 0;  ///< keys the noise, with the seed and the draw
+
+  MEMFIT_HD std::int64_t active() const { return count; }
+};
+
+/// What an addition needs besides the tensors. What is pointed to is the executor's memory.
+struct sum_call {
+  float const* weight = nullptr;       ///< null: 1; at 0 every source counts as zeros
+  std::int64_t const* draw = nullptr;  ///< number of this addition, for the noise; null: 0
+  std::uint64_t seed = 0;
+  bool overwrite = false;              ///< what the sums were does not count and is not read
+  bool clear_source = false;           ///< the sources become zeros
+  std::uint32_t* nonfinite = nullptr;  ///< becomes 1 where a sum is not finite
+
+  MEMFIT_HD float factor() const { return weight != nullptr ? *weight : 1.0f; }
+  MEMFIT_HD noise_key key(sum_item const& item) const {
+    return make_noise_key(seed, draw != nullptr ? *draw : 0, item.id);
+  }
+};
+
+/// Sums in one kind of column to which others are added in one pass, all tensors together.
+class sum_list {
+ public:
+  virtual ~sum_list() = default;
+  /// Whether the executor can read and write what lies there.
+  virtual bool reaches(void const* data) const = 0;
+  virtual void add(sum_item const& item) = 0;
+  virtual void set(std::int64_t index, void* source, scalar_kind kind) = 0;
+  /// Adds every source, times the weight, to its sums; waits for nothing.
+  virtual void run(sum_call const& call) = 0;
+};
+
 /// Tensors whose squares are summed together, in the order in which they were added.
 class norm_list {
  public:

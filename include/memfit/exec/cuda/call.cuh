@@ -89,6 +89,11 @@ inline unsigned grid_for(std::int64_t pieces, std::int64_t per_block) {
   return static_cast<unsigned>(blocks < most ? blocks : most);
 }
 
+template <class Program>
+__global__ void run_once(Program const program) {
+  if (threadIdx.x == 0) program();
+}
+
 /// Launches a kernel in the executor's stream; no blocks, no launch.
 template <class... Arguments>
 void launch(cuda const& exec, void (*kernel)(Arguments...), unsigned blocks,

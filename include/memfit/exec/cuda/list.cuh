@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(threads_per_block)
     }
     auto const end = first + size, count = item->active();
     if (count == 0) continue;
-    warp_step<Rule, Format, Column> step(*item, multiplier);
+    warp_step<Rule, Format, Column> step(*item, multiplier, g.limit);
     auto const left_alone = step(first, end < count ? end : count);
     if (work.nonfinite != nullptr && left_alone != 0)
       atomicAdd(reinterpret_cast<unsigned long long*>(work.nonfinite), 1ull * left_alone);

@@ -22,11 +22,12 @@ class warp_step {
   static constexpr int block = format_traits<Format, range::any>::block;
   static constexpr int unit = unit_of<block>;
 
-  __device__ warp_step(step_item<Rule> const& item, float multiplier)
+  __device__ warp_step(step_item<Rule> const& item, float multiplier, float limit)
       : item_(item),
         k_(item.constants),
         multiplier_(multiplier),
-        is_wide_(is_wide_item(all_slots())) {
+        limit_(limit),
+        is_usual_(!limits(limit) && is_wide_item(all_slots())) {
     is_global(item_.visible);
     is_global(item_.gradient);
     if constexpr (keeps) is_global(item_.kept);
@@ -40,7 +41,7 @@ class warp_step {
     unsigned left_alone = 0;
     auto const start = first;
     for (int number = 0; first < last; first += unit, ++number)
-      if (!(is_wide_ && first + unit <= item_.count && ordinary(first, number, all_slots())))
+      if (!(is_usual_ && first + unit <= item_.count && ordinary(first, number, all_slots())))
         for (auto begin = first; begin < last && begin < first + unit; begin += block)
           left_alone += careful(begin, all_slots());
     write_held(start, all_slots());
@@ -101,7 +102,7 @@ class warp_step {
           codec_at<I>::scaled ? item_.moments[I].scales[block_of<block>(place(first, g))] : 1.0f;
   }
 
-  /// The usual case: everything finite, scales ordinary. False: nothing is written.
+  /// The usual case: everything finite, scales ordinary, no limit. False: nothing is written.
   template <int... I>
   __device__ bool ordinary(std::int64_t first, int number,
                            std::integer_sequence<int, I...> sequence) {
@@ -301,7 +302,7 @@ class warp_step {
         moment_value<codec_at<I>, range_at<I>>(U(codes<I>()[i]), F(old[I]))...};
     ((x.s[I] = before[I]), ...);
     x.moves = finite(x.g, infinity_bits);
-    apply(x.p, select(x.moves, x.g, F(0.0f)), x.s);
+    apply(x.p, limited(x.moves ? x.g : F(0.0f), limit_), x.s);
     ((x.moves &= finite(x.s[I], moment_limit<codec_at<I>>)), ...);
     x.moves &= finite(x.p, Column::overflow);
     ((x.s[I] = x.inside ? (x.moves ? x.s[I] : before[I]) : F(0.0f)), ...);
@@ -361,9 +362,9 @@ class warp_step {
 
   step_item<Rule> const item_;
   constants_of<Rule> const k_;
-  float const multiplier_;
-  bool const is_wide_;
-  float held_[arrays];  // the scale of the unit whose number is this thread's
+  float const multiplier_, limit_;
+  bool const is_usual_;  // columns aligned, gradients without a limit
+  float held_[arrays];   // the scale of the unit whose number is this thread's
   bool holds_ = false;
 };
 

@@ -66,7 +66,8 @@ class unit_step {
   using item = step_item<Rule>;
   using columns = unit_columns<Column, arrays>;
 
-  unit_step(item const& it, float multiplier) : item_(it), multiplier_(multiplier) {}
+  unit_step(item const& it, float multiplier, float limit)
+      : item_(it), multiplier_(multiplier), limit_(limit) {}
 
   /// Steps one unit; returns how many elements were left alone because something was not finite.
   /// The unit's new codes may be written only by the next call, or by finish().
@@ -169,8 +170,20 @@ class unit_step {
       ops<F>::store(to + i, g);
     }
     fades_ = any<F>(zero);
+    if (limits(limit_)) ops<F>::apart(limited_unit{to, limit_});
     return !watch.seen();
   }
+
+  /// A unit's multiplied gradients under the gate's limit.
+  struct limited_unit {
+    float* gradient;
+    float limit;
+    template <class F>
+    void operator()() const {
+      for (int i = 0; i < unit; i += ops<F>::width)
+        ops<F>::store(gradient + i, limited(ops<F>::load(gradient + i), limit));
+    }
+  };
 
   /// The usual case: everything finite, scales ordinary. Between the long divisions of this unit it
   /// writes the codes of the unit before, which is `Pending`. False: of this unit nothing is
@@ -445,7 +458,7 @@ class unit_step {
       F const old_s[arrays] = {moment<F, I, true>(c, old_scale<F, I>(c, b), i)...};
       F p = old_p;
       F s[arrays] = {old_s[I]...};
-      apply_rule<Rule>(k, p, F(select(moves, g, F(0.0f))), s);
+      apply_rule<Rule>(k, p, limited(F(select(moves, g, F(0.0f))), limit_), s);
       ((moves = moves & (magnitude(s[I]) < U(moment_limit<codec_at<I>>))), ...);
       moves = moves & (magnitude(p) < U(Column::overflow));
       left_alone += ops<F>::count(inside & !moves);
@@ -478,7 +491,7 @@ class unit_step {
   }
 
   item const& item_;
-  float multiplier_;
+  float multiplier_, limit_;
   alignas(64) float staged_[arrays][unit];
   result results_[2];
   int turn_ = 0;
@@ -495,12 +508,12 @@ template <class Rule, class Format, class Column>
 struct step_body {
   step_item<Rule> const& item;
   std::int64_t first, last;
-  float multiplier;
+  float multiplier, limit;
   std::uint64_t* left_alone;
 
   template <class F>
   void operator()() const {
-    unit_step<Rule, Format, Column> step(item, multiplier);
+    unit_step<Rule, Format, Column> step(item, multiplier, limit);
     std::uint64_t alone = 0;
     for (auto i = first; i < last; i += unit_size<Format>)
       alone += static_cast<std::uint64_t>(step.template run<F>(step.at(i)));
