@@ -4,6 +4,9 @@
 // bits are computed with, and summed, in float and rounded to nearest once, as they are stored.
 #pragma once
 
+#include <memfit/core/random.hpp>
+
+#include <cstdint>
 #include <optional>
 
 #include "config.hpp"
@@ -16,6 +19,21 @@ namespace gpt2 {
 template <class T>
 struct row_moments {
   tensor<wide<T>> mean, reciprocal;
+};
+
+// Which elements are dropped: element i of a tensor by the noise of `key` for first + i, so that
+// the same ones are dropped again, on any device.
+struct dropout {
+  float share = 0;
+  memfit::noise_key key;
+  index first = 0;
+
+  // Noise below this drops an element.
+  [[nodiscard]] std::uint32_t threshold() const {
+    return static_cast<std::uint32_t>(static_cast<double>(share) * 0x1p32);
+  }
+  // What the others are multiplied by, so that the mean stays.
+  [[nodiscard]] float scale() const { return 1.0F / (1.0F - share); }
 };
 
 // Calls take effect in their order; they may return before.
@@ -39,11 +57,16 @@ class backend {
   virtual void layer_norm(index rows, const tensor<T>& in, const tensor<T>& gain,
                           const tensor<T>& bias, tensor<T>& out, row_moments<T>& moments) = 0;
 
+  // The output of `layer_norm` again, to the bit, from its moments.
+  virtual void normalize(index rows, const tensor<T>& in, const tensor<T>& gain,
+                         const tensor<T>& bias, const row_moments<T>& moments, tensor<T>& out) = 0;
+
   // Adds to d_in, d_gain and d_bias.
   virtual void layer_norm_backward(index rows, const tensor<T>& in, const tensor<T>& gain,
                                    const row_moments<T>& moments, const tensor<T>& d_out,
                                    tensor<T>& d_in, tensor<T>& d_gain, tensor<T>& d_bias) = 0;
 
+  // `out` may be `in`.
   virtual void gelu(index count, const tensor<T>& in, tensor<T>& out) = 0;
 
   // Turns the gradient of the output into that of the input, in place.
@@ -71,6 +94,11 @@ class backend {
   virtual void cross_entropy(index rows, const token* targets, wide<T> scale,
                              const float* loss_scale, tensor<T>& logits,
                              tensor<wide<T>>& losses) = 0;
+
+  // Dropped elements become 0, the others larger. Overwrites `out`, which may be `in`, or adds to
+  // it.
+  virtual void drop(index count, const dropout& which, const tensor<T>& in, tensor<T>& out,
+                    store mode) = 0;
 
   virtual void copy(index count, const tensor<T>& in, tensor<T>& out) = 0;
 

@@ -25,6 +25,8 @@ class cuda_backend final : public backend<T> {
   }
   void layer_norm(index rows, const tensor<T>& in, const tensor<T>& gain, const tensor<T>& bias,
                   tensor<T>& out, row_moments<T>& moments) override;
+  void normalize(index rows, const tensor<T>& in, const tensor<T>& gain, const tensor<T>& bias,
+                 const row_moments<T>& moments, tensor<T>& out) override;
   void layer_norm_backward(index rows, const tensor<T>& in, const tensor<T>& gain,
                            const row_moments<T>& moments, const tensor<T>& d_out, tensor<T>& d_in,
                            tensor<T>& d_gain, tensor<T>& d_bias) override;
@@ -40,6 +42,8 @@ class cuda_backend final : public backend<T> {
   void add_rows(index rows, const tensor<T>& in, tensor<T>& sum) override;
   void cross_entropy(index rows, const token* targets, float scale, const float* loss_scale,
                      tensor<T>& logits, tensor<float>& losses) override;
+  void drop(index count, const dropout& which, const tensor<T>& in, tensor<T>& out,
+            store mode) override;
   void copy(index count, const tensor<T>& in, tensor<T>& out) override;
   void set_zero(tensor<T>& t) override;
 

@@ -1,3 +1,5 @@
+#include <memfit/memfit.cuh>
+
 #include "cuda_backend.cuh"
 #include "cuda_optimizer.cuh"
 #include "device.hpp"
@@ -20,6 +22,18 @@ class cuda_device final : public device<T> {
   std::unique_ptr<optimizer<T>> make_optimizer(const optimizer_settings& settings,
                                                weights<T>& parameters) override {
     return make_cuda_optimizer(stream_.get(), settings, parameters);
+  }
+  std::unique_ptr<runner<T>> make_runner(const memfit::checkpoint::chain& stages,
+                                         const memfit::checkpoint::schedule& plan) override {
+    return std::make_unique<runner_on<memfit::cuda, T>>(memfit::cuda{stream_.get()}, stages, plan);
+  }
+  memfit::checkpoint::chain measure(model<T>& network, const token* tokens) override {
+    return with_times(memfit::cuda{stream_.get()}, network, tokens);
+  }
+  [[nodiscard]] index free_bytes() const override {
+    std::size_t free = 0, all = 0;
+    check(cudaMemGetInfo(&free, &all));
+    return static_cast<index>(free);
   }
 
  private:

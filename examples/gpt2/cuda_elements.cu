@@ -31,6 +31,17 @@ __global__ void bend_backward(index count, const T* in, T* gradient) {
 }
 
 template <class T>
+__global__ void drop_elements(index count, memfit::noise_key key, index first,
+                              std::uint32_t threshold, float scale, const T* in, T* out, bool add) {
+  for (index i = first_warp() * lanes + lane(); i < count; i += all_warps() * lanes) {
+    auto const noise =
+        memfit::noise(memfit::fold_high(key, first + i), static_cast<std::uint32_t>(first + i));
+    float const value = noise >= threshold ? wide<T>(in[i]) * scale : 0.0F;
+    out[i] = T(add ? wide<T>(out[i]) + value : value);
+  }
+}
+
+template <class T>
 struct row_terms {
   const T* in;
   index columns;
@@ -57,6 +68,13 @@ template <class T>
 void cuda_backend<T>::add_rows(index rows, const tensor<T>& in, tensor<T>& sum) {
   launch_columns(rows, sum.size(), row_terms<T>{in.data(), sum.size()},
                  column_outputs<T, 1>{{sum.data()}}, stream_);
+}
+
+template <class T>
+void cuda_backend<T>::drop(index count, const dropout& which, const tensor<T>& in, tensor<T>& out,
+                           store mode) {
+  launch_warps(drop_elements<T>, divide_up(count, lanes), stream_, count, which.key, which.first,
+               which.threshold(), which.scale(), in.data(), out.data(), mode == store::add);
 }
 
 template <class T>

@@ -6,12 +6,18 @@ namespace gpt2 {
 namespace {
 
 template <class T>
+__device__ void normalize_row(index channels, const T* x, const T* gain, const T* bias, float mean,
+                              float reciprocal, T* y) {
+  for (index c = lane(); c < channels; c += lanes)
+    y[c] = T((wide<T>(x[c]) - mean) * reciprocal * wide<T>(gain[c]) + wide<T>(bias[c]));
+}
+
+template <class T>
 __global__ void norm_rows(index rows, index channels, const T* in, const T* gain, const T* bias,
                           T* out, float* means, float* reciprocals) {
   auto const count = static_cast<float>(channels);
   for (index row = first_warp(); row < rows; row += all_warps()) {
     T const* const x = in + row * channels;
-    T* const y = out + row * channels;
     float sum = 0;
     for (index c = lane(); c < channels; c += lanes) sum += wide<T>(x[c]);
     float const mean = warp_sum(sum) / count;
@@ -21,13 +27,21 @@ __global__ void norm_rows(index rows, index channels, const T* in, const T* gain
       squares += from_mean * from_mean;
     }
     float const reciprocal = 1.0F / sqrtf(warp_sum(squares) / count + 1e-5F);
-    for (index c = lane(); c < channels; c += lanes)
-      y[c] = T((wide<T>(x[c]) - mean) * reciprocal * wide<T>(gain[c]) + wide<T>(bias[c]));
+    normalize_row(channels, x, gain, bias, mean, reciprocal, out + row * channels);
     if (lane() == 0) {
       means[row] = mean;
       reciprocals[row] = reciprocal;
     }
   }
+}
+
+template <class T>
+__global__ void norm_rows_again(index rows, index channels, const T* in, const T* gain,
+                                const T* bias, const float* means, const float* reciprocals,
+                                T* out) {
+  for (index row = first_warp(); row < rows; row += all_warps())
+    normalize_row(channels, in + row * channels, gain, bias, means[row], reciprocals[row],
+                  out + row * channels);
 }
 
 template <class T>
@@ -77,6 +91,14 @@ void cuda_backend<T>::layer_norm(index rows, const tensor<T>& in, const tensor<T
                                  const tensor<T>& bias, tensor<T>& out, row_moments<T>& moments) {
   launch_warps(norm_rows<T>, rows, stream_, rows, gain.size(), in.data(), gain.data(), bias.data(),
                out.data(), moments.mean.data(), moments.reciprocal.data());
+}
+
+template <class T>
+void cuda_backend<T>::normalize(index rows, const tensor<T>& in, const tensor<T>& gain,
+                                const tensor<T>& bias, const row_moments<T>& moments,
+                                tensor<T>& out) {
+  launch_warps(norm_rows_again<T>, rows, stream_, rows, gain.size(), in.data(), gain.data(),
+               bias.data(), moments.mean.data(), moments.reciprocal.data(), out.data());
 }
 
 template <class T>

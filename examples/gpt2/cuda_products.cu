@@ -25,13 +25,14 @@ bool lies_by_rows(const matrix<T>& m) {
   return m.column_stride == 1 && m.row_stride >= m.columns;
 }
 
-// What all its matrices start at a multiple of, up to 256 bytes.
+// What all its matrices start at a multiple of, up to the 128 bytes that tensors in an arena do:
+// algorithms, and so bits, must not depend on where in it they lie.
 template <class T>
 std::uint32_t alignment(const matrix<T>& m) {
   constexpr index size = sizeof(T);
   auto const bits = reinterpret_cast<std::uintptr_t>(m.data) |
                     static_cast<std::uintptr_t>(m.outer_stride * size) |
-                    static_cast<std::uintptr_t>(m.inner_stride * size) | 256U;
+                    static_cast<std::uintptr_t>(m.inner_stride * size) | 128U;
   return static_cast<std::uint32_t>(bits & (~bits + 1));
 }
 

@@ -1,4 +1,4 @@
-// Where a run computes: the backend of its network and the optimizers that work on its memory.
+// Where a run computes: the backend of its network, and what runs and optimizes it there.
 // Used by the trainer, which knows no more of the host or of CUDA than this.
 #pragma once
 
@@ -7,6 +7,7 @@
 
 #include "backend.hpp"
 #include "optimizer.hpp"
+#include "runner.hpp"
 
 namespace gpt2 {
 
@@ -20,6 +21,14 @@ class device {
   [[nodiscard]] virtual backend<T>& network() = 0;
   [[nodiscard]] virtual std::unique_ptr<optimizer<T>> make_optimizer(
       const optimizer_settings& settings, weights<T>& parameters) = 0;
+  // Throws memfit::memory_error where its arena cannot be had.
+  [[nodiscard]] virtual std::unique_ptr<runner<T>> make_runner(
+      const memfit::checkpoint::chain& stages, const memfit::checkpoint::schedule& plan) = 0;
+  // See with_times.
+  [[nodiscard]] virtual memfit::checkpoint::chain measure(model<T>& network,
+                                                          const token* tokens) = 0;
+  // Of memory that is free to take.
+  [[nodiscard]] virtual index free_bytes() const = 0;
 };
 
 template <class T>

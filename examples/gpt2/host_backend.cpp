@@ -73,6 +73,13 @@ void add_to(T* sum, index count, row_space<T> space, index rows, RowAt row_at) {
   space.store(count, s, sum);
 }
 
+template <class F>
+void normalize_row(index channels, F const* x, F const* gain, F const* bias, F mean, F reciprocal,
+                   F* y) {
+#pragma omp simd
+  for (index c = 0; c < channels; ++c) y[c] = (x[c] - mean) * reciprocal * gain[c] + bias[c];
+}
+
 }  // namespace
 
 // Rows are independent: any split gives the same bits.
@@ -130,11 +137,26 @@ void host_backend<T>::layer_norm(index rows, const tensor<T>& in, const tensor<T
 #pragma omp simd reduction(+ : squares)
     for (index c = 0; c < channels; ++c) squares += (x[c] - mean) * (x[c] - mean);
     F const reciprocal = F(1) / std::sqrt(squares / static_cast<F>(channels) + F(1e-5));
-#pragma omp simd
-    for (index c = 0; c < channels; ++c) y[c] = (x[c] - mean) * reciprocal * g[c] + b[c];
+    normalize_row(channels, x, g, b, mean, reciprocal, y);
     space.store(channels, y, to);
     moments.mean[row] = mean;
     moments.reciprocal[row] = reciprocal;
+  });
+}
+
+template <class T>
+void host_backend<T>::normalize(index rows, const tensor<T>& in, const tensor<T>& gain,
+                                const tensor<T>& bias, const row_moments<T>& moments,
+                                tensor<T>& out) {
+  index const channels = gain.size();
+  each_row(rows, channels, [&](index row, row_space<T> space) {
+    auto const* const x = space.read(channels, in.data() + row * channels);
+    auto const* const g = space.read(channels, gain.data());
+    auto const* const b = space.read(channels, bias.data());
+    T* const to = out.data() + row * channels;
+    auto* const y = space.make(channels, to);
+    normalize_row(channels, x, g, b, moments.mean[row], moments.reciprocal[row], y);
+    space.store(channels, y, to);
   });
 }
 
@@ -330,6 +352,27 @@ void host_backend<T>::cross_entropy(index rows, const token* targets, wide<T> sc
     z[target] -= scale;
     space.store(vocabulary, z, to);
     losses[row] = std::log(sum) - of_target;
+  });
+}
+
+template <class T>
+void host_backend<T>::drop(index count, const dropout& which, const tensor<T>& in, tensor<T>& out,
+                           store mode) {
+  using F = wide<T>;
+  auto const threshold = which.threshold();
+  auto const scale = static_cast<F>(which.scale());
+  each_part(count, [&](index first, index n, row_space<T> space) {
+    F const* const x = space.read(n, in.data() + first);
+    F* const y = space.change(n, out.data() + first);
+#pragma omp simd
+    for (index i = 0; i < n; ++i) {
+      index const at = which.first + first + i;
+      auto const key = memfit::fold_high(which.key, at);
+      bool const kept = memfit::noise(key, static_cast<std::uint32_t>(at)) >= threshold;
+      F const value = kept ? x[i] * scale : F(0);
+      y[i] = mode == store::add ? y[i] + value : value;
+    }
+    space.store(n, y, out.data() + first);
   });
 }
 

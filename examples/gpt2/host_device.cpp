@@ -1,6 +1,7 @@
 #include <memfit/exec/host.hpp>
 
 #include "device.hpp"
+#include "free_memory.hpp"
 #include "host_backend.hpp"
 #include "rules.hpp"
 
@@ -11,7 +12,7 @@ namespace {
 template <class T>
 class host_device final : public device<T> {
  public:
-  explicit host_device(int threads) : threads_{threads}, network_{threads} {}
+  explicit host_device(int threads) : threads_{threads}, network_{threads}, exec_{threads} {}
 
   [[nodiscard]] std::string describe() const override {
     return std::to_string(threads_) + " threads";
@@ -19,12 +20,21 @@ class host_device final : public device<T> {
   backend<T>& network() override { return network_; }
   std::unique_ptr<optimizer<T>> make_optimizer(const optimizer_settings& settings,
                                                weights<T>& parameters) override {
-    return make_optimizer_on(memfit::host{threads_}, settings, parameters);
+    return make_optimizer_on(exec_, settings, parameters);
   }
+  std::unique_ptr<runner<T>> make_runner(const memfit::checkpoint::chain& stages,
+                                         const memfit::checkpoint::schedule& plan) override {
+    return std::make_unique<runner_on<memfit::host, T>>(exec_, stages, plan);
+  }
+  memfit::checkpoint::chain measure(model<T>& network, const token* tokens) override {
+    return with_times(exec_, network, tokens);
+  }
+  [[nodiscard]] index free_bytes() const override { return free_host_bytes(); }
 
  private:
   int threads_;
   host_backend<T> network_;
+  memfit::host exec_;
 };
 
 }  // namespace

@@ -42,6 +42,8 @@ void step_log::write(const report& r) {
                    {"activations", r.bytes.activations},
                    {"workspace", r.bytes.workspace}};
   line["peak_rss"] = r.peak_rss;
+  line["checkpoint"] = r.checkpoint;
+  line["planned_activations"] = r.planned_activations;
   out_ << line.dump() << std::endl;
   if (!out_) refuse(path_, std::strerror(errno));
 }

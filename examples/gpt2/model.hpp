@@ -1,38 +1,62 @@
-// A GPT-2 as a chain of stages over buffers that the caller owns, in the memory of the backend:
-// tokens, activations of one batch, a workspace, gradients. Used by the trainer, by sampling and by
-// the tests, in float or double.
+// A GPT-2 as a chain of stages that memfit's checkpointed runs: what each stage takes, and its
+// forward and backward pass. Used by the trainer, by sampling and by the tests, on
+// tensors of float, bf16 or fp16, or of double.
 #pragma once
 
+#include <memfit/checkpoint/plan/chain.hpp>
+#include <memfit/checkpoint/run/context.hpp>
+
+#include "stack_memory.hpp"
 #include "stages.hpp"
 
 namespace gpt2 {
 
-// Every activation of one batch: the output of each stage and what each stage keeps.
+// Stage 0 is the embedding, whose input are the tokens of a batch; the blocks follow; the last one
+// is the head, whose logits it saves, as it is run but once in a training step. Everything is in
+// the memory of the backend. Parameters, gradients and backend must outlive it.
 template <class T>
-struct activations {
-  activations(const config& sizes, extent shape, memory& in = host_memory());
+class model {
+ public:
+  // For batches of at most `largest`.
+  model(backend<T>& on, const config& sizes, extent largest, const weights<T>& parameters,
+        weights<T>& gradients)
+      : on_{on}, sizes_{sizes}, shape_{largest}, w_{parameters}, d_w_{gradients} {}
 
-  // hidden[0] is the embedding's output, hidden[i + 1] that of block i.
-  std::vector<tensor<T>> hidden;
-  std::vector<block_saved<T>> blocks;
-  head_saved<T> head;
+  // The bytes of every stage for batches of the current shape, multiples of the alignment, and
+  // times of 1. A block has a variant for each of block_choices.
+  [[nodiscard]] memfit::checkpoint::chain chain() const;
 
-  [[nodiscard]] index bytes() const;
+  // Of the batches to come: their shape, and the share of elements that are dropped.
+  void set_batch(extent shape, float dropped_share);
+
+  void forward(index stage, const void* in, void* out, memfit::checkpoint::context& context);
+  void backward(index stage, const void* in, const void* out, void* d_out, void* d_in,
+                memfit::checkpoint::context& context);
+
+  // After a forward pass of all stages and before anything else, once: the mean loss, for which it
+  // waits. The logits become their gradient, times the loss scale where there is one, a number in
+  // the memory of the backend.
+  double loss(const token* targets, const float* loss_scale = nullptr);
+  // Or the logits of a row, for which it waits.
+  void read_logits(index row, wide<T>* to) const;
+
+ private:
+  [[nodiscard]] index head() const { return sizes_.layers + 1; }
+  [[nodiscard]] block_extents extents() const { return {sizes_, shape_}; }
+  void head_forward_in(stack_memory& kept, const tensor<T>& in);
+  [[nodiscard]] tensor<T> hidden(const void* at) const;
+  [[nodiscard]] index count_pass() const;
+  [[nodiscard]] memfit::checkpoint::variant count_block(block_choice keep) const;
+  [[nodiscard]] memfit::checkpoint::variant count_head() const;
+
+  backend<T>& on_;
+  config sizes_;
+  extent shape_;
+  const weights<T>& w_;
+  weights<T>& d_w_;
+  float dropped_share_ = 0;
+  void* head_storage_ = nullptr;
+  index head_bytes_ = 0;
 };
-
-// `shape` may be smaller than the one the activations were made for.
-template <class T>
-void forward(backend<T>& on, const config& sizes, extent shape, const token* tokens,
-             const weights<T>& w, activations<T>& act);
-
-// The mean loss of the last forward pass, for which it waits. The logits become their gradient.
-template <class T>
-double loss(backend<T>& on, extent shape, const token* targets, activations<T>& act);
-
-// After `loss`; adds to the gradients.
-template <class T>
-void backward(backend<T>& on, const config& sizes, extent shape, const token* tokens,
-              const weights<T>& w, const activations<T>& act, weights<T>& gradients,
-              workspace<T>& space);
 
 }  // namespace gpt2

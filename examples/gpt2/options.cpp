@@ -77,6 +77,7 @@ void check(const options& o) {
   need_fraction("--beta2", o.beta2);
   need_positive("--eps", o.eps);
   need_fraction("--momentum", o.momentum);
+  need_fraction("--dropout", o.dropout);
   need_positive("--temperature", o.temperature);
 }
 
@@ -96,7 +97,7 @@ command_line parse(int argc, const char* const* argv) {
   std::string rule{name_of(rules, o.optimizer)};
   std::string state{name_of(states, o.state)};
   std::vector<std::string> data;
-  std::string log;
+  std::string log, checkpoint, svg;
   o.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 
   CLI::App app{"Trains a GPT-2 on the bytes of text files, with memfit's optimizers.",
@@ -131,8 +132,17 @@ command_line parse(int argc, const char* const* argv) {
   add_default("--beta2", o.beta2, "of adam and adamw");
   add_default("--eps", o.eps, "of adam and adamw");
   add_default("--momentum", o.momentum, "of momentum");
+  add_default("--dropout", o.dropout, "share of elements, behind the embedding and in each block");
   add_default("--device", device, names(devices, "|"));
   add_default("--threads", o.threads, "of the host, for products, kernels and optimizer");
+  group = "Memory";
+  auto* const kept = add("--checkpoint", checkpoint,
+                         std::string{checkpoint_words} +
+                             " (default: none)\nwhich activations are kept, "
+                             "and which computed again in the backward pass");
+  auto* const report = add("--checkpoint-report", svg, "show the schedule, and write it as SVG")
+                           ->expected(0, 1)
+                           ->type_name("[FILE.svg]");
   group = "Output";
   add_default("--val-every", o.val_every, "steps between validations (0: at the end only)");
   auto* const logged = add("--log", log, "file that takes a JSON line per step");
@@ -158,6 +168,9 @@ command_line parse(int argc, const char* const* argv) {
   o.state = choose(states, "--state", state);
   o.data.assign(data.begin(), data.end());
   if (*logged) o.log = log;
+  if (*kept) o.checkpoint = parse_checkpoint(checkpoint);
+  o.checkpoint_report = static_cast<bool>(*report);
+  if (!svg.empty()) o.checkpoint_svg = svg;
   check(o);
   return {.train = o, .text = {}};
 }

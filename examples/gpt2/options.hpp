@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpointing.hpp"
 #include "choices.hpp"
 #include "config.hpp"
 
@@ -23,6 +24,10 @@ struct options {
   state_choice state = state_choice::fp32;
   index seed = 1;
   int threads = 0;
+  double dropout = 0;
+  checkpoint_choice checkpoint;
+  bool checkpoint_report = false;
+  std::optional<std::filesystem::path> checkpoint_svg;
   std::optional<std::filesystem::path> log;
   index sample = 0;
   double temperature = 0.8;

@@ -36,13 +36,18 @@ std::string describe(const report& r) {
 
 // A line that fills the terminal's width would leave a copy behind at every renewal.
 std::string clipped(std::string line) {
-  winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 && line.size() >= size.ws_col)
-    line.resize(size.ws_col - std::size_t{1});
+  auto const columns = static_cast<std::size_t>(terminal_columns().value_or(0));
+  if (columns > 1 && line.size() >= columns) line.resize(columns - 1);
   return line;
 }
 
 }  // namespace
+
+std::optional<int> terminal_columns() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return std::nullopt;
+  return size.ws_col;
+}
 
 std::string readable_bytes(index bytes) {
   constexpr std::array units{"B", "kB", "MB", "GB", "TB"};

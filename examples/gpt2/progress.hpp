@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "report.hpp"
@@ -24,6 +25,9 @@ class progress {
   bool open_ = false;
   std::chrono::steady_clock::time_point next_line_{};
 };
+
+// How wide standard output is, where it is a terminal.
+std::optional<int> terminal_columns();
 
 std::string readable_bytes(index bytes);
 

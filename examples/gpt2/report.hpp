@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "tensor.hpp"
 
@@ -20,6 +21,8 @@ struct report {
   double tokens_per_s = 0, seconds_left = 0;
   byte_counts bytes;
   index peak_rss = 0;
+  std::string checkpoint;  // which activations are kept, as the command line said
+  index planned_activations = 0;
 };
 
 // The largest resident memory of this process so far.

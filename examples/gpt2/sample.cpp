@@ -25,18 +25,20 @@ token pick(const std::vector<float>& logits, double temperature, random_source& 
 
 }  // namespace
 
-std::string sample(backend<float>& on, const config& sizes, index window, const weights<float>& w,
-                   activations<float>& act, const sample_settings& settings) {
+template <class T>
+std::string sample(memory& tokens_in, const config& sizes, index window, model<T>& network,
+                   runner<T>& run, const sample_settings& settings) {
   random_source random{settings.seed, sample_stream};
   std::vector<token> seen(static_cast<std::size_t>(window), token{'\n'});
-  tensor<token> placed{"seen", {window}, on.own_memory()};
+  tensor<token> placed{"seen", {window}, tokens_in};
+  network.set_batch({1, window}, 0);
   std::vector<float> logits(static_cast<std::size_t>(sizes.vocabulary));
   index known = 1;
   std::string text;
   for (index i = 0; i < settings.bytes; ++i) {
     placed.write(0, seen.data(), window);
-    forward(on, sizes, {1, window}, placed.data(), w, act);
-    act.head.logits.read((known - 1) * sizes.vocabulary, logits.data(), sizes.vocabulary);
+    run.forward(network, placed.data(), {});
+    network.read_logits(known - 1, logits.data());
     token const next = pick(logits, settings.temperature, random);
     text.push_back(static_cast<char>(next));
     if (known == window)
@@ -47,6 +49,14 @@ std::string sample(backend<float>& on, const config& sizes, index window, const 
   }
   return text;
 }
+
+#define GPT2_SAMPLE(T)                                                              \
+  template std::string sample(memory&, const config&, index, model<T>&, runner<T>&, \
+                              const sample_settings&);
+
+GPT2_SAMPLE(float)
+GPT2_SAMPLE(bf16)
+GPT2_SAMPLE(fp16)
 
 std::string printable(std::string text) {
   for (char& c : text)

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "model.hpp"
+#include "runner.hpp"
 
 namespace gpt2 {
 
@@ -14,9 +14,10 @@ struct sample_settings {
   index seed = 0;
 };
 
-// `window` tokens of the past are seen, as many as the activations hold for one sequence.
-std::string sample(backend<float>& on, const config& sizes, index window, const weights<float>& w,
-                   activations<float>& act, const sample_settings& settings);
+// `window` tokens of the past are seen; a batch of one such window must fit the runner's chain.
+template <class T>
+std::string sample(memory& tokens_in, const config& sizes, index window, model<T>& network,
+                   runner<T>& run, const sample_settings& settings);
 
 // One character per byte: printable ASCII, line ends and tabs as they are, a dot for everything
 // else.

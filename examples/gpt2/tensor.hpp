@@ -24,8 +24,15 @@ class tensor {
   tensor(std::string name, std::vector<index> extents, memory& in = host_memory())
       : name_{std::move(name)},
         extents_{std::move(extents)},
-        size_{std::accumulate(extents_.begin(), extents_.end(), index{1}, std::multiplies<>{})},
-        data_{static_cast<T*>(in.allocate(bytes())), release{&in}} {}
+        size_{size_of(extents_)},
+        data_{static_cast<T*>(in.allocate(bytes())), release{&in, true}} {}
+
+  // One whose elements are at `data` already, and stay there when it goes.
+  tensor(std::string name, std::vector<index> extents, memory& in, T* data)
+      : name_{std::move(name)},
+        extents_{std::move(extents)},
+        size_{size_of(extents_)},
+        data_{data, release{&in, false}} {}
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::vector<index>& extents() const { return extents_; }
@@ -47,8 +54,15 @@ class tensor {
  private:
   struct release {
     memory* from = nullptr;
-    void operator()(T* p) const { from->release(p); }
+    bool owns = false;
+    void operator()(T* p) const {
+      if (owns) from->release(p);
+    }
   };
+
+  static index size_of(const std::vector<index>& extents) {
+    return std::accumulate(extents.begin(), extents.end(), index{1}, std::multiplies<>{});
+  }
 
   static index bytes_of(index count) { return count * static_cast<index>(sizeof(T)); }
 

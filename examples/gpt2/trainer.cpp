@@ -3,7 +3,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <numbers>
+
+#include <memfit/checkpoint/plan/simple.hpp>
+#include <memfit/core/error.hpp>
 
 #include "data.hpp"
 #include "device.hpp"
@@ -12,6 +16,8 @@
 #include "model.hpp"
 #include "progress.hpp"
 #include "sample.hpp"
+#include "schedule_picture.hpp"
+#include "user_error.hpp"
 
 namespace gpt2 {
 
@@ -37,10 +43,12 @@ optimizer_settings settings_of(const options& o) {
           .momentum = o.momentum};
 }
 
-std::unique_ptr<device<float>> open(const options& o) {
-  return o.device == device_choice::cuda ? open_cuda<float>() : open_host<float>(o.threads);
+template <class T>
+std::unique_ptr<device<T>> open(const options& o) {
+  return o.device == device_choice::cuda ? open_cuda<T>() : open_host<T>(o.threads);
 }
 
+template <class T>
 class run {
  public:
   explicit run(const options& o)
@@ -49,11 +57,14 @@ class run {
         held_out_{cover(text_.validation, {o.batch, o.seq}, validation_tokens)} {
     initialize(parameters_, o.seed);
     optimizer_ = device_->make_optimizer(settings_of(o), parameters_);
+    plan_checkpoints();
+    draw_checkpoints();
   }
 
   outcome operator()() {
     step_log log{options_.log, text_.files};
     introduce();
+    report_checkpoints();
     progress line;
     auto const start = clock::now();
     index step = 0;
@@ -81,10 +92,9 @@ class run {
     r.lr = learning_rate(options_, step);
     auto const start = clock::now();
     draw(text_.train, shape_, options_.seed, step, batch_);
-    for (tensor<float>* g : gradients_.all()) on_.set_zero(*g);
-    r.loss = loss_of(batch_);
-    backward(on_, sizes_, shape_, inputs_.data(), parameters_, activations_, gradients_,
-             workspace_);
+    for (tensor<T>* g : gradients_.all()) on_.set_zero(*g);
+    r.loss = loss_of(batch_, step, options_.dropout);
+    runner_->backward(network_);
     on_.wait();
     auto const before_update = clock::now();
     optimizer_->step(gradients_, r.lr);
@@ -99,14 +109,39 @@ class run {
         seconds_since(run_start) / static_cast<double>(step) * static_cast<double>(r.steps - step);
     r.bytes = count_bytes();
     r.peak_rss = peak_rss();
+    r.checkpoint = options_.checkpoint.text;
+    r.planned_activations = plan_.peak;
     return r;
   }
 
-  double loss_of(const batch& b) {
+  void plan_checkpoints() {
+    network_.set_batch(shape_, static_cast<float>(options_.dropout));
+    timed_ = options_.checkpoint.needs_times() || options_.checkpoint_report;
+    stages_ = timed_ ? device_->measure(network_, inputs_.data()) : network_.chain();
+    plan_ = plan_for(options_.checkpoint, stages_, [&] { return device_->free_bytes(); });
+    other_product_seconds_ = product_seconds();
+    try {
+      runner_ = device_->make_runner(stages_, plan_);
+    } catch (const memfit::memory_error& none) {
+      throw user_error(std::string{none.what()} + "; --checkpoint auto or budget:BYTES takes less");
+    }
+  }
+
+  void draw_checkpoints() const {
+    if (!options_.checkpoint_svg) return;
+    std::ofstream file{*options_.checkpoint_svg};
+    file << svg(stages_, plan_) << std::flush;
+    if (!file)
+      throw user_error("--checkpoint-report: cannot write '" + options_.checkpoint_svg->string() +
+                       "'");
+  }
+
+  double loss_of(const batch& b, index step, double dropped_share) {
     inputs_.write(0, b.inputs.data(), b.shape.rows());
     targets_.write(0, b.targets.data(), b.shape.rows());
-    forward(on_, sizes_, b.shape, inputs_.data(), parameters_, activations_);
-    return loss(on_, b.shape, targets_.data(), activations_);
+    network_.set_batch(b.shape, static_cast<float>(dropped_share));
+    runner_->forward(network_, inputs_.data(), {static_cast<std::uint64_t>(options_.seed), step});
+    return network_.loss(targets_.data());
   }
 
   double validate() {
@@ -114,10 +149,10 @@ class run {
     double sum = 0;
     index rows = 0;
     for (auto const& b : held_out_) {
-      sum += loss_of(b) * static_cast<double>(b.shape.rows());
+      sum += loss_of(b, 0, 0) * static_cast<double>(b.shape.rows());
       rows += b.shape.rows();
     }
-    validation_product_seconds_ += product_seconds() - products;
+    other_product_seconds_ += product_seconds() - products;
     return sum / static_cast<double>(rows);
   }
 
@@ -129,15 +164,15 @@ class run {
     return {.parameters = parameters_.bytes(),
             .gradients = gradients_.bytes(),
             .states = optimizer_->state_bytes(),
-            .activations = activations_.bytes(),
-            .workspace = workspace_.bytes() + on_.scratch_bytes() + tokens};
+            .activations = runner_->arena_bytes(),
+            .workspace = on_.scratch_bytes() + tokens};
   }
 
   void introduce() {
     std::printf("model: %lld layers, %lld heads, %lld channels, context %lld, %lld parameters\n",
                 static_cast<long long>(sizes_.layers), static_cast<long long>(sizes_.heads),
                 static_cast<long long>(sizes_.channels), static_cast<long long>(sizes_.context),
-                static_cast<long long>(parameters_.bytes() / static_cast<index>(sizeof(float))));
+                static_cast<long long>(parameters_.bytes() / static_cast<index>(sizeof(T))));
     std::printf("data: %zu files, %zu bytes to train on, %zu held out\n", text_.files.size(),
                 text_.train.size(), text_.validation.size());
     std::printf("training: %lld steps of %lld x %lld tokens, %s with states in %s, %s\n",
@@ -147,6 +182,21 @@ class run {
                 std::string{name_of(states, options_.state)}.c_str(), device_->describe().c_str());
   }
 
+  // Against keeping everything, in the bytes and, where they were measured, in the time of a step.
+  void report_checkpoints() {
+    auto const all = memfit::checkpoint::keep_all(stages_);
+    std::printf("activations: %s, %s (%.0f %% of all), %lld forwards of %zu stages",
+                options_.checkpoint.text.c_str(), readable_bytes(plan_.peak).c_str(),
+                100 * static_cast<double>(plan_.peak) / static_cast<double>(all.peak),
+                static_cast<long long>(plan_.forwards), stages_.size());
+    if (timed_)
+      std::printf(", about %.2f of the time",
+                  static_cast<double>(plan_.time) / static_cast<double>(all.time));
+    std::printf("\n");
+    if (options_.checkpoint_report)
+      std::printf("%s", picture(stages_, plan_, terminal_columns().value_or(100)).c_str());
+  }
+
   void conclude(index steps, double seconds) {
     if (steps < options_.steps) std::printf("interrupted\n");
     std::printf("%lld steps in %.1f s", static_cast<long long>(steps), seconds);
@@ -154,7 +204,7 @@ class run {
       std::printf(", ");
       if (on_.product_seconds())
         std::printf("matrix products %.0f %% and ",
-                    100 * (product_seconds() - validation_product_seconds_) / step_seconds_);
+                    100 * (product_seconds() - other_product_seconds_) / step_seconds_);
       std::printf("the optimizer %.1f %% of each step", 100 * update_seconds_ / step_seconds_);
     }
     if (val_loss_) std::printf(", last validation loss %.4f", *val_loss_);
@@ -169,7 +219,7 @@ class run {
   void print_sample() {
     if (options_.sample == 0) return;
     auto const text = sample(
-        on_, sizes_, shape_.seq, parameters_, activations_,
+        memory_, sizes_, shape_.seq, network_, *runner_,
         {.bytes = options_.sample, .temperature = options_.temperature, .seed = options_.seed});
     std::printf("sample:\n%s\n", printable(text).c_str());
   }
@@ -180,16 +230,19 @@ class run {
   corpus text_;
   std::vector<batch> held_out_;
   batch batch_;
-  std::unique_ptr<device<float>> device_ = open(options_);
-  backend<float>& on_ = device_->network();
+  std::unique_ptr<device<T>> device_ = open<T>(options_);
+  backend<T>& on_ = device_->network();
   memory& memory_ = on_.own_memory();
   tensor<token> inputs_{"inputs", {shape_.rows()}, memory_};
   tensor<token> targets_{"targets", {shape_.rows()}, memory_};
-  weights<float> parameters_{sizes_, memory_}, gradients_{sizes_, memory_};
-  activations<float> activations_{sizes_, shape_, memory_};
-  workspace<float> workspace_{sizes_, shape_, memory_};
-  std::unique_ptr<optimizer<float>> optimizer_;
-  double step_seconds_ = 0, update_seconds_ = 0, validation_product_seconds_ = 0;
+  weights<T> parameters_{sizes_, memory_}, gradients_{sizes_, memory_};
+  model<T> network_{on_, sizes_, shape_, parameters_, gradients_};
+  std::unique_ptr<optimizer<T>> optimizer_;
+  memfit::checkpoint::chain stages_;
+  bool timed_ = false;
+  memfit::checkpoint::schedule plan_;
+  std::unique_ptr<runner<T>> runner_;
+  double step_seconds_ = 0, update_seconds_ = 0, other_product_seconds_ = 0;
   std::optional<double> val_loss_;
 };
 
@@ -204,7 +257,7 @@ double learning_rate(const options& o, index step) {
 }
 
 outcome train(const options& o) {
-  return run{o}();
+  return run<float>{o}();
 }
 
 }  // namespace gpt2

@@ -4,6 +4,9 @@
 
 #include "memfit/accumulator.hpp"
 #include "memfit/cast.hpp"
+#include "memfit/checkpoint/plan.hpp"
+#include "memfit/checkpoint/profile.hpp"
+#include "memfit/checkpoint/run.hpp"
 #include "memfit/clip.hpp"
 #include "memfit/exec/host.hpp"
 #include "memfit/gradients.hpp"

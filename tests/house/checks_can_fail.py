@@ -69,10 +69,20 @@ class IncludeEdges(Tree):
             ("memfit/optimizer.hpp", "memfit/interop/eigen.hpp"),
             ("memfit/interop/eigen.hpp", "memfit/memfit.hpp"),
             ("memfit/checkpoint/plan.hpp", "memfit/core/tensor.hpp"),
+            ("memfit/checkpoint/plan/chain.hpp", "memfit/core/tensor.hpp"),
+            ("memfit/checkpoint/plan/chain.hpp", "memfit/checkpoint/run.hpp"),
             ("memfit/fit/plan.hpp", "memfit/optimizer.hpp"),
         ]:
             with self.subTest(path=path, target=target):
                 self.fails_with("may not include", path, f'#include "{target}"')
+
+    def test_parts_of_a_plan_include_each_other(self):
+        parts = '#include "memfit/checkpoint/plan/chain.hpp"\n#include "memfit/core/error.hpp"\n'
+        self.passes("include_edges.py", changes={
+            "memfit/checkpoint/plan/chain.hpp": GUARDED,
+            "memfit/checkpoint/plan/check.hpp": GUARDED + parts,
+            "memfit/checkpoint/plan.hpp": GUARDED + parts,
+        })
 
     def test_cuda_headers_stay_out_of_hpp(self):
         for target in ["memfit/exec/cuda.cuh", "cuda_runtime.h", "cub/cub.cuh", "thrust/device_vector.h", "nccl.h"]:

@@ -61,6 +61,27 @@ INSTANTIATE_TEST_SUITE_P(
         mistake{"beta_of_one", {"--beta2", "1"}, "--beta2 is 1"},
         mistake{"eps_of_zero", {"--eps", "0"}, "--eps is 0"},
         mistake{"momentum_of_nan", {"--momentum", "nan"}, "--momentum is nan"},
+        mistake{"dropout_of_one", {"--dropout", "1"}, "--dropout is 1"},
+        mistake{"negative_dropout", {"--dropout", "-0.1"}, "--dropout is -0.1"},
+        mistake{"unknown_checkpoint", {"--checkpoint", "some"}, "none|selective|all|sqrt|every:K"},
+        mistake{"empty_checkpoint", {"--checkpoint", ""}, "--checkpoint is ''"},
+        mistake{"every_none", {"--checkpoint", "every:"}, "a whole number"},
+        mistake{"every_0", {"--checkpoint", "every:0"}, "at least 1"},
+        mistake{"every_and_a_bit", {"--checkpoint", "every:1.5"}, "a whole number"},
+        mistake{"no_slots", {"--checkpoint", "revolve:-1"}, "at least 1"},
+        mistake{"slots_beyond_64_bits",
+                {"--checkpoint", "revolve:99999999999999999999"},
+                "a whole number"},
+        mistake{"budget_of_words", {"--checkpoint", "budget:little"}, "500MB"},
+        mistake{"budget_of_nothing", {"--checkpoint", "budget:0"}, "500MB"},
+        mistake{"budget_below_zero", {"--checkpoint", "budget:-1GB"}, "500MB"},
+        mistake{"budget_in_megabits", {"--checkpoint", "budget:5Mb"}, "500MB"},
+        mistake{"budget_beyond_64_bits", {"--checkpoint", "budget:9999999999TB"}, "500MB"},
+        mistake{"budget_that_is_no_number", {"--checkpoint", "budget:nan"}, "500MB"},
+        mistake{"share_of_nothing", {"--checkpoint", "budget:0%"}, "25%"},
+        mistake{"a_report_without_a_place",
+                {"--model", "tiny", "--seq", "8", "--checkpoint-report", "/missing/a.svg"},
+                "/missing/a.svg"},
         mistake{"frozen_sample", {"--temperature", "0"}, "--temperature is 0"}),
     [](const auto& tested) { return tested.param.name; });
 
@@ -81,6 +102,23 @@ TEST_F(command_line, help_is_no_mistake) {
   EXPECT_EQ(r.err, "");
   EXPECT_NE(r.out.find("--state"), std::string::npos);
   EXPECT_NE(r.out.find("Ctrl-C"), std::string::npos);
+}
+
+TEST_F(command_line, an_impossible_budget_names_the_least_that_works) {
+  auto const r = run({"--model", "tiny", "--seq", "16", "--batch", "1", "--steps", "1", "--data",
+                      text.string(), "--checkpoint", "budget:1kB", "--log", log.string()});
+  EXPECT_EQ(r.status, 2);
+  EXPECT_EQ(program::lines(r.err), 1) << r.err;
+  EXPECT_EQ(r.out, "");
+  EXPECT_FALSE(fs::exists(log));
+  auto const at = r.err.find("the least that works is ");
+  ASSERT_NE(at, std::string::npos) << r.err;
+  auto const least = std::stoll(r.err.substr(at + 24));
+  for (auto const& [bytes, status] : {std::pair{least, 0}, std::pair{least - 1, 2}})
+    EXPECT_EQ(run({"--model", "tiny", "--seq", "16", "--batch", "1", "--steps", "1", "--data",
+                   text.string(), "--checkpoint", "budget:" + std::to_string(bytes)})
+                  .status,
+              status);
 }
 
 TEST_F(command_line, cuda_without_a_device_is_refused) {

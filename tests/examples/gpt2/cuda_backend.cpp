@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "device.hpp"
-#include "model.hpp"
 #include "random.hpp"
+#include "schedules.hpp"
 #include "user_error.hpp"
 
 namespace {
@@ -105,18 +105,35 @@ class cuda_backend : public testing::TestWithParam<sizes> {
 
 TEST_P(cuda_backend, layer_norm) {
   auto in = normal({rows, channels}), gain = normal({channels}), bias = normal({channels});
-  auto out = normal({rows, channels}), mean = normal({rows}), reciprocal = normal({rows});
+  auto out = normal({rows, channels}), again = normal({rows, channels});
+  auto mean = normal({rows}), reciprocal = normal({rows});
   auto d_out = normal({rows, channels}), d_in = normal({rows, channels});
   auto d_gain = normal({channels}), d_bias = normal({channels});
   on_both([&](auto& on, auto of) {
     gpt2::row_moments<float> moments{std::move(of(mean)), std::move(of(reciprocal))};
     on.layer_norm(rows, of(in), of(gain), of(bias), of(out), moments);
+    on.normalize(rows, of(in), of(gain), of(bias), moments, of(again));
     on.layer_norm_backward(rows, of(in), of(gain), moments, of(d_out), of(d_in), of(d_gain),
                            of(d_bias));
     of(mean) = std::move(moments.mean);
     of(reciprocal) = std::move(moments.reciprocal);
   });
   for (auto const* t : {&out, &mean, &reciprocal, &d_in, &d_gain, &d_bias}) t->expect_near();
+  EXPECT_EQ(values_of(again.on_cuda), values_of(out.on_cuda));
+  EXPECT_EQ(values_of(again.on_host), values_of(out.on_host));
+}
+
+TEST_P(cuda_backend, dropout) {
+  gpt2::dropout const which{
+      .share = 0.3F, .key = {17, 18}, .first = (index{1} << 32) - rows * channels / 2};
+  auto in = normal({rows, channels}), out = normal({rows, channels}),
+       sum = normal({rows, channels});
+  on_both([&](auto& on, auto of) {
+    on.drop(rows * channels, which, of(in), of(out), gpt2::store::overwrite);
+    on.drop(rows * channels, which, of(in), of(sum), gpt2::store::add);
+  });
+  EXPECT_EQ(values_of(out.on_cuda), values_of(out.on_host));
+  sum.expect_near();
 }
 
 TEST_P(cuda_backend, gelu) {
@@ -200,17 +217,23 @@ TEST_P(cuda_backend, products) {
 struct network {
   gpt2::config sizes;
   gpt2::extent shape;
-  gpt2::backend<float>& on;
-  gpt2::memory& in = on.own_memory();
+  float dropped_share;
+  gpt2::device<float>& on;
+  gpt2::memory& in = on.network().own_memory();
   gpt2::weights<float> parameters{sizes, in}, gradients{sizes, in};
   // Made for a larger batch than the one that runs.
-  gpt2::activations<float> act{sizes, {shape.batch + 1, shape.seq + 3}, in};
-  gpt2::workspace<float> space{sizes, {shape.batch + 1, shape.seq + 3}, in};
+  gpt2::model<float> model{
+      on.network(), sizes, {shape.batch + 1, shape.seq + 3}, parameters, gradients};
 
-  double differentiate(const token* inputs, const token* targets) {
-    gpt2::forward(on, sizes, shape, inputs, parameters, act);
-    double const loss = gpt2::loss(on, shape, targets, act);
-    gpt2::backward(on, sizes, shape, inputs, parameters, act, gradients, space);
+  double differentiate(const token* inputs, const token* targets, const char* checkpoint = "none") {
+    model.set_batch({shape.batch + 1, shape.seq + 3}, dropped_share);
+    auto const stages = model.chain();
+    auto const run = on.make_runner(stages, schedules::of(checkpoint, stages));
+    model.set_batch(shape, dropped_share);
+    for (auto* g : gradients.all()) on.network().set_zero(*g);
+    run->forward(model, inputs, {.seed = 3, .step = 5});
+    double const loss = model.loss(targets);
+    run->backward(model);
     return loss;
   }
 };
@@ -220,9 +243,9 @@ TEST_P(cuda_backend, network) {
   gpt2::config const model{
       .layers = 2, .heads = p.heads, .channels = p.channels, .context = p.seq + 3};
   auto inputs = tokens(), targets = tokens();
-  network expected{model, {p.batch, p.seq}, host->network()};
-  network computed{model, {p.batch, p.seq}, cuda->network()};
-  network repeated{model, {p.batch, p.seq}, cuda->network()};
+  network expected{model, {p.batch, p.seq}, 0.2F, *host};
+  network computed{model, {p.batch, p.seq}, 0.2F, *cuda};
+  network repeated{model, {p.batch, p.seq}, 0.2F, *cuda};
   auto const tensors = expected.parameters.all();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     std::vector<float> drawn(static_cast<std::size_t>(tensors[i]->size()));
@@ -233,11 +256,15 @@ TEST_P(cuda_backend, network) {
   double const loss = expected.differentiate(inputs.on_host.data(), targets.on_host.data());
   EXPECT_NEAR(computed.differentiate(inputs.on_cuda.data(), targets.on_cuda.data()), loss,
               1e-5 * loss);
-  repeated.differentiate(inputs.on_cuda.data(), targets.on_cuda.data());
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    auto const& gradient = *computed.gradients.all()[i];
-    expect_near(gradient, *expected.gradients.all()[i]);
-    EXPECT_EQ(values_of(gradient), values_of(*repeated.gradients.all()[i])) << gradient.name();
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    expect_near(*computed.gradients.all()[i], *expected.gradients.all()[i]);
+  for (auto const* checkpoint : {"none", "selective", "all", "revolve:1"}) {
+    repeated.differentiate(inputs.on_cuda.data(), targets.on_cuda.data(), checkpoint);
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      auto const& gradient = *computed.gradients.all()[i];
+      EXPECT_EQ(values_of(gradient), values_of(*repeated.gradients.all()[i]))
+          << gradient.name() << " with " << checkpoint;
+    }
   }
 }
 

@@ -68,6 +68,19 @@ TEST_F(cuda_run, repeats_itself_to_the_bit) {
   EXPECT_EQ(out.substr(out.find("sample:\n")), sample);
 }
 
+TEST_F(cuda_run, has_the_same_bits_with_checkpoints) {
+  auto options = two_layers(text) + words{"--dropout", "0.1", "--seq", "16"};
+  *(std::find(options.begin(), options.end(), "--steps") + 1) = "2";
+  auto const all = train("cuda", options);
+  for (auto const* checkpoint : {"selective", "all", "revolve:1"}) {
+    auto const some = train("cuda", options + words{"--checkpoint", checkpoint});
+    ASSERT_EQ(some.size(), all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(some[i].at("loss"), all[i].at("loss"));
+    EXPECT_EQ(some.back().at("bytes").at("activations"), some.back().at("planned_activations"));
+    EXPECT_LT(some.back().at("planned_activations"), all.back().at("planned_activations"));
+  }
+}
+
 struct choice {
   const char *rule, *state;
 };

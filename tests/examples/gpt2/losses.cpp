@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
+#include <memfit/checkpoint/plan/simple.hpp>
+
 #include "device.hpp"
-#include "model.hpp"
 
 namespace {
 
@@ -63,8 +64,9 @@ TEST(losses, are_those_of_pytorch) {
   ASSERT_EQ(expected.size(), 20U);
   auto const host = gpt2::open_host<float>(2);
   auto& on = host->network();
-  gpt2::activations<float> act{sizes, shape};
-  gpt2::workspace<float> space{sizes, shape};
+  gpt2::model<float> model{on, sizes, shape, parameters, gradients};
+  auto const stages = model.chain();
+  auto const run = host->make_runner(stages, memfit::checkpoint::keep_all(stages));
   auto const optimizer = host->make_optimizer({.rule = gpt2::rule_choice::adamw,
                                                .state = gpt2::state_choice::fp32,
                                                .weight_decay = 0.1,
@@ -74,10 +76,10 @@ TEST(losses, are_those_of_pytorch) {
                                               parameters);
   for (std::size_t step = 0; step < expected.size(); ++step) {
     for (auto* g : gradients.all()) on.set_zero(*g);
-    gpt2::forward(on, sizes, shape, inputs.data(), parameters, act);
-    double const loss = gpt2::loss(on, shape, targets.data(), act);
+    run->forward(model, inputs.data(), {});
+    double const loss = model.loss(targets.data());
     EXPECT_NEAR(loss, expected[step], relative_tolerance * expected[step]) << "step " << step + 1;
-    gpt2::backward(on, sizes, shape, inputs.data(), parameters, act, gradients, space);
+    run->backward(model);
     optimizer->step(gradients, 2e-3);
   }
 }
