@@ -23,6 +23,10 @@ class cuda_device final : public device<T> {
                                                weights<T>& parameters) override {
     return make_cuda_optimizer(stream_.get(), settings, parameters);
   }
+  std::unique_ptr<update<T>> make_update(const update_settings& settings, weights<T>& gradients,
+                                         optimizer<T>& stepping) override {
+    return std::make_unique<update<T>>(memfit::cuda{stream_.get()}, settings, gradients, stepping);
+  }
   std::unique_ptr<runner<T>> make_runner(const memfit::checkpoint::chain& stages,
                                          const memfit::checkpoint::schedule& plan) override {
     return std::make_unique<runner_on<memfit::cuda, T>>(memfit::cuda{stream_.get()}, stages, plan);

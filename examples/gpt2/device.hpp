@@ -8,6 +8,7 @@
 #include "backend.hpp"
 #include "optimizer.hpp"
 #include "runner.hpp"
+#include "update.hpp"
 
 namespace gpt2 {
 
@@ -21,6 +22,9 @@ class device {
   [[nodiscard]] virtual backend<T>& network() = 0;
   [[nodiscard]] virtual std::unique_ptr<optimizer<T>> make_optimizer(
       const optimizer_settings& settings, weights<T>& parameters) = 0;
+  [[nodiscard]] virtual std::unique_ptr<update<T>> make_update(const update_settings& settings,
+                                                               weights<T>& gradients,
+                                                               optimizer<T>& stepping) = 0;
   // Throws memfit::memory_error where its arena cannot be had.
   [[nodiscard]] virtual std::unique_ptr<runner<T>> make_runner(
       const memfit::checkpoint::chain& stages, const memfit::checkpoint::schedule& plan) = 0;

@@ -34,18 +34,29 @@ class grouped_optimizer final : public optimizer<T> {
  public:
   template <class Executor>
   grouped_optimizer(const Executor& exec, const Rule& rule, weights<T>& parameters)
-      : matrices_{exec, rule, select(parameters, true)},
-        vectors_{exec, without_decay(rule), select(parameters, false)} {}
+      : matrices_{exec, rule}, vectors_{exec, without_decay(rule)} {
+    for (tensor<T>* t : parameters.all()) {
+      is_matrix_.push_back(t->is_matrix());
+      (t->is_matrix() ? matrices_ : vectors_).add(*t);
+    }
+  }
 
-  void step(weights<T>& gradients, double lr) override {
+  void step(const gradient_list& gradients, const memfit::gate& gate, double lr) override {
     matrices_.rule().lr = lr;
     vectors_.rule().lr = lr;
-    matrices_.step(select(gradients, true));
-    vectors_.step(select(gradients, false));
+    std::visit(
+        [&](const auto& all) {
+          matrices_.step(select(all, true), gate);
+          vectors_.step(select(all, false), gate);
+        },
+        gradients);
   }
 
   [[nodiscard]] index state_bytes() const override {
     return matrices_.describe().state_bytes + vectors_.describe().state_bytes;
+  }
+  [[nodiscard]] index kept_bytes() const override {
+    return matrices_.describe().kept_bytes + vectors_.describe().kept_bytes;
   }
 
  private:
@@ -54,14 +65,16 @@ class grouped_optimizer final : public optimizer<T> {
     return rule;
   }
 
-  static std::vector<memfit::tensor_ref<T>> select(weights<T>& from, bool matrices) {
-    std::vector<memfit::tensor_ref<T>> chosen;
-    for (tensor<T>* t : from.all())
-      if (t->is_matrix() == matrices) chosen.push_back(memfit::ref(*t));
+  template <class List>
+  [[nodiscard]] List select(const List& from, bool matrices) const {
+    List chosen;
+    for (std::size_t i = 0; i < from.size(); ++i)
+      if (is_matrix_[i] == matrices) chosen.push_back(from[i]);
     return chosen;
   }
 
   memfit::optimizer<Rule, Format, typename column_of<T>::type> matrices_, vectors_;
+  std::vector<bool> is_matrix_;
 };
 
 template <class Executor, class Rule, class T>

@@ -22,6 +22,10 @@ class host_device final : public device<T> {
                                                weights<T>& parameters) override {
     return make_optimizer_on(exec_, settings, parameters);
   }
+  std::unique_ptr<update<T>> make_update(const update_settings& settings, weights<T>& gradients,
+                                         optimizer<T>& stepping) override {
+    return std::make_unique<update<T>>(exec_, settings, gradients, stepping);
+  }
   std::unique_ptr<runner<T>> make_runner(const memfit::checkpoint::chain& stages,
                                          const memfit::checkpoint::schedule& plan) override {
     return std::make_unique<runner_on<memfit::host, T>>(exec_, stages, plan);
