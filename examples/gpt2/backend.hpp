@@ -1,6 +1,7 @@
 // What a device computes for the network: products, layer norm, GELU, causal softmax, embedding,
 // cross-entropy. Used by the stages of the GPT-2 example; all tensors, also those of tokens, lie in
-// the backend's own memory, and each call works on whole tensors of `rows` tokens.
+// the backend's own memory, and each call works on whole tensors of `rows` tokens. Elements of 16
+// bits are computed with, and summed, in float and rounded to nearest once, as they are stored.
 #pragma once
 
 #include <memfit/core/random.hpp>
@@ -9,6 +10,7 @@
 #include <optional>
 
 #include "config.hpp"
+#include "element.hpp"
 #include "matrix.hpp"
 
 namespace gpt2 {
@@ -16,7 +18,7 @@ namespace gpt2 {
 // Mean and reciprocal standard deviation of each row, as a layer norm's backward pass needs them.
 template <class T>
 struct row_moments {
-  tensor<T> mean, reciprocal;
+  tensor<wide<T>> mean, reciprocal;
 };
 
 // Which elements are dropped: element i of a tensor by the noise of `key` for first + i, so that
@@ -71,10 +73,10 @@ class backend {
   virtual void gelu_backward(index count, const tensor<T>& in, tensor<T>& gradient) = 0;
 
   // Scores become probabilities in place: row i of each seq x seq matrix sees columns 0 to i only.
-  virtual void causal_softmax(index matrices, index seq, T scale, tensor<T>& scores) = 0;
+  virtual void causal_softmax(index matrices, index seq, wide<T> scale, tensor<T>& scores) = 0;
 
   // The gradient of the probabilities becomes that of the scores, in place.
-  virtual void causal_softmax_backward(index matrices, index seq, T scale,
+  virtual void causal_softmax_backward(index matrices, index seq, wide<T> scale,
                                        const tensor<T>& probabilities, tensor<T>& gradient) = 0;
 
   virtual void embed(index rows, index seq, const token* tokens, const tensor<T>& of_token,
@@ -87,9 +89,11 @@ class backend {
   // Adds the sum over the rows to `sum`.
   virtual void add_rows(index rows, const tensor<T>& in, tensor<T>& sum) = 0;
 
-  // Fills `losses` and turns the logits into `scale` times their gradient, in place.
-  virtual void cross_entropy(index rows, const token* targets, T scale, tensor<T>& logits,
-                             tensor<T>& losses) = 0;
+  // Fills `losses` and turns the logits into `scale` times their gradient, in place; where there is
+  // a loss scale, a number in the backend's memory, times that, too.
+  virtual void cross_entropy(index rows, const token* targets, wide<T> scale,
+                             const float* loss_scale, tensor<T>& logits,
+                             tensor<wide<T>>& losses) = 0;
 
   // Dropped elements become 0, the others larger. Overwrites `out`, which may be `in`, or adds to
   // it.

@@ -13,6 +13,8 @@ namespace gpt2 {
 
 enum class device_choice { host, cuda };
 enum class rule_choice { adamw, adam, momentum, sgd };
+enum class precision_choice { fp32, bf16, fp16 };
+enum class sum_choice { fp32, bf16 };
 enum class state_choice { fp32, bf16, dynamic8, float8, linear8 };
 
 template <class Value>
@@ -42,6 +44,15 @@ inline constexpr std::array states{named<state_choice>{"fp32", state_choice::fp3
                                    named<state_choice>{"dynamic8", state_choice::dynamic8},
                                    named<state_choice>{"float8", state_choice::float8},
                                    named<state_choice>{"linear8", state_choice::linear8}};
+
+// What parameters, activations and gradients are stored in.
+inline constexpr std::array precisions{named<precision_choice>{"fp32", precision_choice::fp32},
+                                       named<precision_choice>{"bf16", precision_choice::bf16},
+                                       named<precision_choice>{"fp16", precision_choice::fp16}};
+
+// What the sums of the gradients of micro-batches are stored in.
+inline constexpr std::array sum_types{named<sum_choice>{"fp32", sum_choice::fp32},
+                                      named<sum_choice>{"bf16", sum_choice::bf16}};
 
 template <class Table>
 std::string names(const Table& table, std::string_view separator) {

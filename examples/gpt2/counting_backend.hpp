@@ -23,13 +23,14 @@ class counting_backend final : public backend<T> {
                            const tensor<T>&, tensor<T>&, tensor<T>&, tensor<T>&) override {}
   void gelu(index, const tensor<T>&, tensor<T>&) override {}
   void gelu_backward(index, const tensor<T>&, tensor<T>&) override {}
-  void causal_softmax(index, index, T, tensor<T>&) override {}
-  void causal_softmax_backward(index, index, T, const tensor<T>&, tensor<T>&) override {}
+  void causal_softmax(index, index, wide<T>, tensor<T>&) override {}
+  void causal_softmax_backward(index, index, wide<T>, const tensor<T>&, tensor<T>&) override {}
   void embed(index, index, const token*, const tensor<T>&, const tensor<T>&, tensor<T>&) override {}
   void embed_backward(index, index, const token*, const tensor<T>&, tensor<T>&,
                       tensor<T>&) override {}
   void add_rows(index, const tensor<T>&, tensor<T>&) override {}
-  void cross_entropy(index, const token*, T, tensor<T>&, tensor<T>&) override {}
+  void cross_entropy(index, const token*, wide<T>, const float*, tensor<T>&,
+                     tensor<wide<T>>&) override {}
   void drop(index, const dropout&, const tensor<T>&, tensor<T>&, store) override {}
   void copy(index, const tensor<T>&, tensor<T>&) override {}
   void set_zero(tensor<T>&) override {}

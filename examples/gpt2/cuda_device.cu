@@ -8,7 +8,8 @@ namespace gpt2 {
 
 namespace {
 
-class cuda_device final : public device {
+template <class T>
+class cuda_device final : public device<T> {
  public:
   [[nodiscard]] std::string describe() const override {
     int current = 0;
@@ -17,16 +18,20 @@ class cuda_device final : public device {
     check(cudaGetDeviceProperties(&properties, current));
     return properties.name;
   }
-  backend<float>& network() override { return network_; }
-  std::unique_ptr<optimizer> make_optimizer(const optimizer_settings& settings,
-                                            weights<float>& parameters) override {
+  backend<T>& network() override { return network_; }
+  std::unique_ptr<optimizer<T>> make_optimizer(const optimizer_settings& settings,
+                                               weights<T>& parameters) override {
     return make_cuda_optimizer(stream_.get(), settings, parameters);
   }
-  std::unique_ptr<runner> make_runner(const memfit::checkpoint::chain& stages,
-                                      const memfit::checkpoint::schedule& plan) override {
-    return std::make_unique<runner_on<memfit::cuda>>(memfit::cuda{stream_.get()}, stages, plan);
+  std::unique_ptr<update<T>> make_update(const update_settings& settings, weights<T>& gradients,
+                                         optimizer<T>& stepping) override {
+    return std::make_unique<update<T>>(memfit::cuda{stream_.get()}, settings, gradients, stepping);
   }
-  memfit::checkpoint::chain measure(model<float>& network, const token* tokens) override {
+  std::unique_ptr<runner<T>> make_runner(const memfit::checkpoint::chain& stages,
+                                         const memfit::checkpoint::schedule& plan) override {
+    return std::make_unique<runner_on<memfit::cuda, T>>(memfit::cuda{stream_.get()}, stages, plan);
+  }
+  memfit::checkpoint::chain measure(model<T>& network, const token* tokens) override {
     return with_times(memfit::cuda{stream_.get()}, network, tokens);
   }
   [[nodiscard]] index free_bytes() const override {
@@ -37,13 +42,20 @@ class cuda_device final : public device {
 
  private:
   cuda_stream stream_;
-  cuda_backend network_{stream_};
+  cuda_backend<T> network_{stream_};
 };
 
 }  // namespace
 
-std::unique_ptr<device> open_cuda() {
-  return std::make_unique<cuda_device>();
+template <class T>
+std::unique_ptr<device<T>> open_cuda() {
+  return std::make_unique<cuda_device<T>>();
 }
+
+#define GPT2_DEVICE(T) template std::unique_ptr<device<T>> open_cuda();
+
+GPT2_DEVICE(float)
+GPT2_DEVICE(bf16)
+GPT2_DEVICE(fp16)
 
 }  // namespace gpt2

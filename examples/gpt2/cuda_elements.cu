@@ -18,64 +18,78 @@ __device__ float gelu_derivative(float x) {
   return s + x * s * (1.0F - s) * 2.0F * slope * (1.0F + 3.0F * cubic * x * x);
 }
 
-__global__ void bend(index count, const float* in, float* out) {
+template <class T>
+__global__ void bend(index count, const T* in, T* out) {
   for (index i = first_warp() * lanes + lane(); i < count; i += all_warps() * lanes)
-    out[i] = in[i] * gelu_share(in[i]);
+    out[i] = T(wide<T>(in[i]) * gelu_share(wide<T>(in[i])));
 }
 
-__global__ void bend_backward(index count, const float* in, float* gradient) {
+template <class T>
+__global__ void bend_backward(index count, const T* in, T* gradient) {
   for (index i = first_warp() * lanes + lane(); i < count; i += all_warps() * lanes)
-    gradient[i] *= gelu_derivative(in[i]);
+    gradient[i] = T(wide<T>(gradient[i]) * gelu_derivative(wide<T>(in[i])));
 }
 
+template <class T>
 __global__ void drop_elements(index count, memfit::noise_key key, index first,
-                              std::uint32_t threshold, float scale, const float* in, float* out,
-                              bool add) {
+                              std::uint32_t threshold, float scale, const T* in, T* out, bool add) {
   for (index i = first_warp() * lanes + lane(); i < count; i += all_warps() * lanes) {
     auto const noise =
         memfit::noise(memfit::fold_high(key, first + i), static_cast<std::uint32_t>(first + i));
-    float const value = noise >= threshold ? in[i] * scale : 0.0F;
-    out[i] = add ? out[i] + value : value;
+    float const value = noise >= threshold ? wide<T>(in[i]) * scale : 0.0F;
+    out[i] = T(add ? wide<T>(out[i]) + value : value);
   }
 }
 
+template <class T>
 struct row_terms {
-  const float* in;
+  const T* in;
   index columns;
 
   __device__ void operator()(index row, index column, float (&sums)[1]) const {
-    sums[0] += in[row * columns + column];
+    sums[0] += wide<T>(in[row * columns + column]);
   }
 };
 
 }  // namespace
 
-void cuda_backend::gelu(index count, const tensor<float>& in, tensor<float>& out) {
-  launch_warps(bend, divide_up(count, lanes), stream_, count, in.data(), out.data());
+template <class T>
+void cuda_backend<T>::gelu(index count, const tensor<T>& in, tensor<T>& out) {
+  launch_warps(bend<T>, divide_up(count, lanes), stream_, count, in.data(), out.data());
 }
 
-void cuda_backend::gelu_backward(index count, const tensor<float>& in, tensor<float>& gradient) {
-  launch_warps(bend_backward, divide_up(count, lanes), stream_, count, in.data(), gradient.data());
+template <class T>
+void cuda_backend<T>::gelu_backward(index count, const tensor<T>& in, tensor<T>& gradient) {
+  launch_warps(bend_backward<T>, divide_up(count, lanes), stream_, count, in.data(),
+               gradient.data());
 }
 
-void cuda_backend::add_rows(index rows, const tensor<float>& in, tensor<float>& sum) {
-  launch_columns(rows, sum.size(), row_terms{in.data(), sum.size()},
-                 column_outputs<1>{{sum.data()}}, stream_);
+template <class T>
+void cuda_backend<T>::add_rows(index rows, const tensor<T>& in, tensor<T>& sum) {
+  launch_columns(rows, sum.size(), row_terms<T>{in.data(), sum.size()},
+                 column_outputs<T, 1>{{sum.data()}}, stream_);
 }
 
-void cuda_backend::drop(index count, const dropout& which, const tensor<float>& in,
-                        tensor<float>& out, store mode) {
-  launch_warps(drop_elements, divide_up(count, lanes), stream_, count, which.key, which.first,
+template <class T>
+void cuda_backend<T>::drop(index count, const dropout& which, const tensor<T>& in, tensor<T>& out,
+                           store mode) {
+  launch_warps(drop_elements<T>, divide_up(count, lanes), stream_, count, which.key, which.first,
                which.threshold(), which.scale(), in.data(), out.data(), mode == store::add);
 }
 
-void cuda_backend::copy(index count, const tensor<float>& in, tensor<float>& out) {
-  check(cudaMemcpyAsync(out.data(), in.data(), static_cast<std::size_t>(count) * sizeof(float),
+template <class T>
+void cuda_backend<T>::copy(index count, const tensor<T>& in, tensor<T>& out) {
+  check(cudaMemcpyAsync(out.data(), in.data(), static_cast<std::size_t>(count) * sizeof(T),
                         cudaMemcpyDeviceToDevice, stream_.get()));
 }
 
-void cuda_backend::set_zero(tensor<float>& t) {
+template <class T>
+void cuda_backend<T>::set_zero(tensor<T>& t) {
   check(cudaMemsetAsync(t.data(), 0, static_cast<std::size_t>(t.bytes()), stream_.get()));
 }
+
+template class cuda_backend<float>;
+template class cuda_backend<bf16>;
+template class cuda_backend<fp16>;
 
 }  // namespace gpt2

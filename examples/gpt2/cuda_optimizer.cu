@@ -6,10 +6,19 @@
 
 namespace gpt2 {
 
-std::unique_ptr<optimizer> make_cuda_optimizer(cudaStream_t stream,
-                                               const optimizer_settings& settings,
-                                               weights<float>& parameters) {
+template <class T>
+std::unique_ptr<optimizer<T>> make_cuda_optimizer(cudaStream_t stream,
+                                                  const optimizer_settings& settings,
+                                                  weights<T>& parameters) {
   return make_optimizer_on(memfit::cuda{stream}, settings, parameters);
 }
+
+#define GPT2_OPTIMIZER(T)                                     \
+  template std::unique_ptr<optimizer<T>> make_cuda_optimizer( \
+      cudaStream_t, const optimizer_settings&, weights<T>&);
+
+GPT2_OPTIMIZER(float)
+GPT2_OPTIMIZER(bf16)
+GPT2_OPTIMIZER(fp16)
 
 }  // namespace gpt2

@@ -8,8 +8,9 @@
 
 namespace gpt2 {
 
-std::unique_ptr<optimizer> make_cuda_optimizer(cudaStream_t stream,
-                                               const optimizer_settings& settings,
-                                               weights<float>& parameters);
+template <class T>
+std::unique_ptr<optimizer<T>> make_cuda_optimizer(cudaStream_t stream,
+                                                  const optimizer_settings& settings,
+                                                  weights<T>& parameters);
 
 }  // namespace gpt2

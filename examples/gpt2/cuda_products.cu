@@ -20,18 +20,28 @@ matrix<T> with_longer_inner(matrix<T> m) {
 
 // cuBLASLt's matrices lie in memory column by column. One that lies row by row is the transpose of
 // such a matrix, so instead of c = a b ask for the transpose of c, that of b times that of a.
-bool lies_by_rows(const matrix<const float>& m) {
+template <class T>
+bool lies_by_rows(const matrix<T>& m) {
   return m.column_stride == 1 && m.row_stride >= m.columns;
 }
 
 // What all its matrices start at a multiple of, up to the 128 bytes that tensors in an arena do:
 // algorithms, and so bits, must not depend on where in it they lie.
-std::uint32_t alignment(const matrix<const float>& m) {
+template <class T>
+std::uint32_t alignment(const matrix<T>& m) {
+  constexpr index size = sizeof(T);
   auto const bits = reinterpret_cast<std::uintptr_t>(m.data) |
-                    static_cast<std::uintptr_t>(m.outer_stride * 4) |
-                    static_cast<std::uintptr_t>(m.inner_stride * 4) | 128U;
+                    static_cast<std::uintptr_t>(m.outer_stride * size) |
+                    static_cast<std::uintptr_t>(m.inner_stride * size) | 128U;
   return static_cast<std::uint32_t>(bits & (~bits + 1));
 }
+
+template <class T>
+constexpr cudaDataType_t type_of = CUDA_R_32F;
+template <>
+constexpr cudaDataType_t type_of<bf16> = CUDA_R_16BF;
+template <>
+constexpr cudaDataType_t type_of<fp16> = CUDA_R_16F;
 
 template <class Value>
 void set(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t attribute, Value value) {
@@ -51,15 +61,17 @@ void set(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t attr
 
 }  // namespace
 
-cuda_products::cuda_products(const cuda_stream& stream, memory& own)
+template <class T>
+cuda_products<T>::cuda_products(const cuda_stream& stream, memory& own)
     : stream_{stream}, memory_{own}, scratch_{"scratch", {0}, own} {
   cublasLtHandle_t made = nullptr;
   check(calls_.create(&made));
   library_.reset(made);
 }
 
-void cuda_products::multiply(matrix<const float> a, matrix<const float> b, matrix<float> c,
-                             store mode, const float* bias) {
+template <class T>
+void cuda_products<T>::multiply(matrix<const T> a, matrix<const T> b, matrix<T> c, store mode,
+                                const T* bias) {
   a = with_longer_inner(a);
   b = with_longer_inner(b);
   c = with_longer_inner(c);
@@ -68,7 +80,7 @@ void cuda_products::multiply(matrix<const float> a, matrix<const float> b, matri
   float const alpha = 1;
   float const beta = mode == store::add ? 1 : 0;
   for (index outer = 0; outer < c.outer; ++outer) {
-    float* const to = c.data + outer * c.outer_stride;
+    T* const to = c.data + outer * c.outer_stride;
     check(calls_.multiply(library_.get(), p.how.get(), &alpha, b.data + outer * b.outer_stride,
                           p.first.get(), a.data + outer * a.outer_stride, p.second.get(), &beta, to,
                           p.result.get(), to, p.result.get(), &p.algorithm, scratch_.data(),
@@ -76,26 +88,31 @@ void cuda_products::multiply(matrix<const float> a, matrix<const float> b, matri
   }
 }
 
-const cuda_products::product& cuda_products::get(const matrix<const float>& a,
-                                                 const matrix<const float>& b,
-                                                 const matrix<float>& c, store mode,
-                                                 const float* bias) {
+template <class T>
+const typename cuda_products<T>::product& cuda_products<T>::get(const matrix<const T>& a,
+                                                                const matrix<const T>& b,
+                                                                const matrix<T>& c, store mode,
+                                                                const T* bias) {
   alignments const aligned{alignment(b), alignment(a), alignment(c)};
-  std::pair const key{key_of<float>(a, b, c, mode, bias != nullptr), aligned};
+  std::pair const key{key_of<T>(a, b, c, mode, bias != nullptr), aligned};
   auto found = made_.find(key);
   if (found == made_.end()) found = made_.emplace(key, make(a, b, c, aligned, bias)).first;
   return found->second;
 }
 
-cuda_products::product cuda_products::make(const matrix<const float>& a,
-                                           const matrix<const float>& b, const matrix<float>& c,
-                                           const alignments& aligned, const float* bias) {
+template <class T>
+typename cuda_products<T>::product cuda_products<T>::make(const matrix<const T>& a,
+                                                          const matrix<const T>& b,
+                                                          const matrix<T>& c,
+                                                          const alignments& aligned,
+                                                          const T* bias) {
   product p{make_operation(a, b, bias), make_layout(b), make_layout(a), make_layout(c), {}};
   choose_algorithm(p, aligned);
   return p;
 }
 
-void cuda_products::choose_algorithm(product& p, const alignments& aligned) {
+template <class T>
+void cuda_products<T>::choose_algorithm(product& p, const alignments& aligned) {
   cublasLtMatmulPreference_t created = nullptr;
   check(calls_.create_preference(&created));
   preference const wanted{created};
@@ -114,9 +131,10 @@ void cuda_products::choose_algorithm(product& p, const alignments& aligned) {
   p.algorithm = best.algo;
 }
 
-cuda_products::operation cuda_products::make_operation(const matrix<const float>& a,
-                                                       const matrix<const float>& b,
-                                                       const float* bias) const {
+template <class T>
+typename cuda_products<T>::operation cuda_products<T>::make_operation(const matrix<const T>& a,
+                                                                      const matrix<const T>& b,
+                                                                      const T* bias) const {
   cublasLtMatmulDesc_t created = nullptr;
   check(calls_.create_operation(&created, CUBLAS_COMPUTE_32F, CUDA_R_32F));
   operation how{created};
@@ -129,10 +147,11 @@ cuda_products::operation cuda_products::make_operation(const matrix<const float>
   return how;
 }
 
-cuda_products::layout cuda_products::make_layout(const matrix<const float>& m) const {
+template <class T>
+typename cuda_products<T>::layout cuda_products<T>::make_layout(const matrix<const T>& m) const {
   bool const by_rows = lies_by_rows(m);
   cublasLtMatrixLayout_t created = nullptr;
-  check(calls_.create_layout(&created, CUDA_R_32F,
+  check(calls_.create_layout(&created, type_of<T>,
                              static_cast<std::uint64_t>(by_rows ? m.columns : m.rows),
                              static_cast<std::uint64_t>(by_rows ? m.rows : m.columns),
                              by_rows ? m.row_stride : m.column_stride));
@@ -141,5 +160,9 @@ cuda_products::layout cuda_products::make_layout(const matrix<const float>& m) c
   set(created, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, m.inner_stride);
   return made;
 }
+
+template class cuda_products<float>;
+template class cuda_products<bf16>;
+template class cuda_products<fp16>;
 
 }  // namespace gpt2

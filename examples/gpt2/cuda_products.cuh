@@ -1,4 +1,4 @@
-// Matrix products on a GPU, by cuBLASLt in fp32.
+// Matrix products on a GPU, by cuBLASLt: of float, bf16 or fp16, summed in fp32.
 // Used by the CUDA backend of the GPT-2 example.
 #pragma once
 
@@ -11,19 +11,20 @@
 
 #include "cublaslt.cuh"
 #include "cuda_memory.cuh"
+#include "element.hpp"
 #include "matrix.hpp"
 
 namespace gpt2 {
 
 // Carries the made products and their scratch.
+template <class T>
 class cuda_products {
  public:
   cuda_products(const cuda_stream& stream, memory& own);
 
   [[nodiscard]] index scratch_bytes() const { return scratch_.bytes(); }
 
-  void multiply(matrix<const float> a, matrix<const float> b, matrix<float> c, store mode,
-                const float* bias);
+  void multiply(matrix<const T> a, matrix<const T> b, matrix<T> c, store mode, const T* bias);
 
  private:
   // Destroys by a member of cublaslt.
@@ -49,21 +50,21 @@ class cuda_products {
   };
   using alignments = std::array<std::uint32_t, 3>;
 
-  const product& get(const matrix<const float>& a, const matrix<const float>& b,
-                     const matrix<float>& c, store mode, const float* bias);
-  product make(const matrix<const float>& a, const matrix<const float>& b, const matrix<float>& c,
-               const alignments& aligned, const float* bias);
+  const product& get(const matrix<const T>& a, const matrix<const T>& b, const matrix<T>& c,
+                     store mode, const T* bias);
+  product make(const matrix<const T>& a, const matrix<const T>& b, const matrix<T>& c,
+               const alignments& aligned, const T* bias);
   void choose_algorithm(product& p, const alignments& aligned);
 
-  [[nodiscard]] operation make_operation(const matrix<const float>& a, const matrix<const float>& b,
-                                         const float* bias) const;
-  [[nodiscard]] layout make_layout(const matrix<const float>& m) const;
+  [[nodiscard]] operation make_operation(const matrix<const T>& a, const matrix<const T>& b,
+                                         const T* bias) const;
+  [[nodiscard]] layout make_layout(const matrix<const T>& m) const;
 
   const cuda_stream& stream_;
   memory& memory_;
   const cublaslt& calls_ = cublaslt::get();
   library library_;
-  std::map<std::pair<product_key<float>, alignments>, product> made_;
+  std::map<std::pair<product_key, alignments>, product> made_;
   tensor<std::byte> scratch_;
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "cuda_memory.cuh"
+#include "element.hpp"
 
 namespace gpt2 {
 
@@ -36,6 +37,11 @@ __device__ inline float warp_max(float x) {
   return x;
 }
 
+template <class T>
+__device__ void add(T& to, float x) {
+  to = T(wide<T>(to) + x);
+}
+
 inline index divide_up(index n, index by) {
   return (n + by - 1) / by;
 }
@@ -52,15 +58,16 @@ void launch_warps(void (*kernel)(Parameters...), index items, const cuda_stream&
 
 inline constexpr int strips = 16;
 
-template <int Count>
+template <class T, int Count>
 struct column_outputs {
-  float* to[Count];
+  T* to[Count];
 };
 
 // Adds to each output, for each column, the sum over the rows of what `terms(row, column, sums)`
 // adds to its sum. Each of a block's warps sums a strip of the rows.
-template <int Count, class Terms>
-__global__ void add_columns(index rows, index columns, Terms terms, column_outputs<Count> outputs) {
+template <class T, int Count, class Terms>
+__global__ void add_columns(index rows, index columns, Terms terms,
+                            column_outputs<T, Count> outputs) {
   __shared__ float part[Count][strips][lanes];
   index const column = index{blockIdx.x} * lanes + threadIdx.x;
   float sums[Count] = {};
@@ -71,11 +78,11 @@ __global__ void add_columns(index rows, index columns, Terms terms, column_outpu
   if (column >= columns || threadIdx.y >= Count) return;
   float sum = 0;
   for (int strip = 0; strip < strips; ++strip) sum += part[threadIdx.y][strip][threadIdx.x];
-  outputs.to[threadIdx.y][column] += sum;
+  add(outputs.to[threadIdx.y][column], sum);
 }
 
-template <int Count, class Terms>
-void launch_columns(index rows, index columns, Terms terms, column_outputs<Count> outputs,
+template <class T, int Count, class Terms>
+void launch_columns(index rows, index columns, Terms terms, column_outputs<T, Count> outputs,
                     const cuda_stream& stream) {
   auto const blocks = static_cast<unsigned>(divide_up(columns, lanes));
   add_columns<<<blocks, dim3{lanes, strips}, 0, stream.get()>>>(rows, columns, terms, outputs);

@@ -12,23 +12,51 @@
 
 namespace gpt2 {
 
-template <class Rule, class Format>
-class grouped_optimizer final : public optimizer {
+// How an optimizer sees parameters of type T: all that they lack of float's precision is kept
+// beside.
+template <class T>
+struct column_of;
+template <>
+struct column_of<float> {
+  using type = memfit::fp32;
+};
+template <>
+struct column_of<bf16> {
+  using type = memfit::split<bf16>;
+};
+template <>
+struct column_of<fp16> {
+  using type = memfit::master<fp16>;
+};
+
+template <class Rule, class Format, class T>
+class grouped_optimizer final : public optimizer<T> {
  public:
   template <class Executor>
-  grouped_optimizer(const Executor& exec, const Rule& rule, weights<float>& parameters)
-      : matrices_{exec, rule, select(parameters, true)},
-        vectors_{exec, without_decay(rule), select(parameters, false)} {}
+  grouped_optimizer(const Executor& exec, const Rule& rule, weights<T>& parameters)
+      : matrices_{exec, rule}, vectors_{exec, without_decay(rule)} {
+    for (tensor<T>* t : parameters.all()) {
+      is_matrix_.push_back(t->is_matrix());
+      (t->is_matrix() ? matrices_ : vectors_).add(*t);
+    }
+  }
 
-  void step(weights<float>& gradients, double lr) override {
+  void step(const gradient_list& gradients, const memfit::gate& gate, double lr) override {
     matrices_.rule().lr = lr;
     vectors_.rule().lr = lr;
-    matrices_.step(select(gradients, true));
-    vectors_.step(select(gradients, false));
+    std::visit(
+        [&](const auto& all) {
+          matrices_.step(select(all, true), gate);
+          vectors_.step(select(all, false), gate);
+        },
+        gradients);
   }
 
   [[nodiscard]] index state_bytes() const override {
     return matrices_.describe().state_bytes + vectors_.describe().state_bytes;
+  }
+  [[nodiscard]] index kept_bytes() const override {
+    return matrices_.describe().kept_bytes + vectors_.describe().kept_bytes;
   }
 
  private:
@@ -37,21 +65,23 @@ class grouped_optimizer final : public optimizer {
     return rule;
   }
 
-  static std::vector<memfit::tensor_ref<float>> select(weights<float>& from, bool matrices) {
-    std::vector<memfit::tensor_ref<float>> chosen;
-    for (tensor<float>* t : from.all())
-      if (t->is_matrix() == matrices) chosen.push_back(memfit::ref(*t));
+  template <class List>
+  [[nodiscard]] List select(const List& from, bool matrices) const {
+    List chosen;
+    for (std::size_t i = 0; i < from.size(); ++i)
+      if (is_matrix_[i] == matrices) chosen.push_back(from[i]);
     return chosen;
   }
 
-  memfit::optimizer<Rule, Format> matrices_, vectors_;
+  memfit::optimizer<Rule, Format, typename column_of<T>::type> matrices_, vectors_;
+  std::vector<bool> is_matrix_;
 };
 
-template <class Executor, class Rule>
-std::unique_ptr<optimizer> make_grouped(const Executor& exec, const Rule& rule, state_choice state,
-                                        weights<float>& parameters) {
-  auto const with = [&]<class Format>(Format) -> std::unique_ptr<optimizer> {
-    return std::make_unique<grouped_optimizer<Rule, Format>>(exec, rule, parameters);
+template <class Executor, class Rule, class T>
+std::unique_ptr<optimizer<T>> make_grouped(const Executor& exec, const Rule& rule,
+                                           state_choice state, weights<T>& parameters) {
+  auto const with = [&]<class Format>(Format) -> std::unique_ptr<optimizer<T>> {
+    return std::make_unique<grouped_optimizer<Rule, Format, T>>(exec, rule, parameters);
   };
   switch (state) {
     case state_choice::fp32:
@@ -67,5 +97,9 @@ std::unique_ptr<optimizer> make_grouped(const Executor& exec, const Rule& rule, 
   }
   return nullptr;
 }
+
+#define GPT2_OPTIMIZER(Executor, Rule, T)                                                         \
+  template std::unique_ptr<optimizer<T>> make_grouped(const Executor&, const Rule&, state_choice, \
+                                                      weights<T>&);
 
 }  // namespace gpt2

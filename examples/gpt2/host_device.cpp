@@ -9,37 +9,49 @@ namespace gpt2 {
 
 namespace {
 
-class host_device final : public device {
+template <class T>
+class host_device final : public device<T> {
  public:
   explicit host_device(int threads) : threads_{threads}, network_{threads}, exec_{threads} {}
 
   [[nodiscard]] std::string describe() const override {
     return std::to_string(threads_) + " threads";
   }
-  backend<float>& network() override { return network_; }
-  std::unique_ptr<optimizer> make_optimizer(const optimizer_settings& settings,
-                                            weights<float>& parameters) override {
+  backend<T>& network() override { return network_; }
+  std::unique_ptr<optimizer<T>> make_optimizer(const optimizer_settings& settings,
+                                               weights<T>& parameters) override {
     return make_optimizer_on(exec_, settings, parameters);
   }
-  std::unique_ptr<runner> make_runner(const memfit::checkpoint::chain& stages,
-                                      const memfit::checkpoint::schedule& plan) override {
-    return std::make_unique<runner_on<memfit::host>>(exec_, stages, plan);
+  std::unique_ptr<update<T>> make_update(const update_settings& settings, weights<T>& gradients,
+                                         optimizer<T>& stepping) override {
+    return std::make_unique<update<T>>(exec_, settings, gradients, stepping);
   }
-  memfit::checkpoint::chain measure(model<float>& network, const token* tokens) override {
+  std::unique_ptr<runner<T>> make_runner(const memfit::checkpoint::chain& stages,
+                                         const memfit::checkpoint::schedule& plan) override {
+    return std::make_unique<runner_on<memfit::host, T>>(exec_, stages, plan);
+  }
+  memfit::checkpoint::chain measure(model<T>& network, const token* tokens) override {
     return with_times(exec_, network, tokens);
   }
   [[nodiscard]] index free_bytes() const override { return free_host_bytes(); }
 
  private:
   int threads_;
-  host_backend<float> network_;
+  host_backend<T> network_;
   memfit::host exec_;
 };
 
 }  // namespace
 
-std::unique_ptr<device> open_host(int threads) {
-  return std::make_unique<host_device>(threads);
+template <class T>
+std::unique_ptr<device<T>> open_host(int threads) {
+  return std::make_unique<host_device<T>>(threads);
 }
+
+#define GPT2_DEVICE(T) template std::unique_ptr<device<T>> open_host(int);
+
+GPT2_DEVICE(float)
+GPT2_DEVICE(bf16)
+GPT2_DEVICE(fp16)
 
 }  // namespace gpt2

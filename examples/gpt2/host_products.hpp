@@ -1,14 +1,16 @@
-// Matrix products on the host: oneDNN in float, plain loops in double.
-// Used by the host backend of the GPT-2 example.
+// Matrix products on the host: oneDNN in float and, where it can, in types of 16 bits, which it
+// sums in float; plain loops in double. Used by the host backend of the GPT-2 example.
 #pragma once
 
 #include <memory>
 
+#include "element.hpp"
 #include "matrix.hpp"
 
 namespace gpt2 {
 
-// Carries the thread count, the made products and their scratch.
+// Carries the thread count, the made products and their scratch. Where oneDNN has no product in a
+// type of 16 bits, the scratch holds copies of the matrices in float.
 class host_products {
  public:
   explicit host_products(int threads);
@@ -19,8 +21,8 @@ class host_products {
   [[nodiscard]] index scratch_bytes() const;
   [[nodiscard]] double seconds() const { return seconds_; }
 
-  void multiply(matrix<const float> a, matrix<const float> b, matrix<float> c, store mode,
-                const float* bias);
+  template <class T>
+  void multiply(matrix<const T> a, matrix<const T> b, matrix<T> c, store mode, const T* bias);
   void multiply(matrix<const double> a, matrix<const double> b, matrix<double> c, store mode,
                 const double* bias);
 

@@ -35,6 +35,9 @@ void step_log::write(const report& r) {
   nlohmann::ordered_json line{{"step", r.step}, {"loss", r.loss}};
   if (r.val_loss) line["val_loss"] = *r.val_loss;
   line["lr"] = r.lr;
+  if (r.loss_scale) line["loss_scale"] = *r.loss_scale;
+  if (r.gradient_norm) line["gradient_norm"] = *r.gradient_norm;
+  if (r.skipped) line["skipped"] = *r.skipped;
   line["tokens_per_s"] = r.tokens_per_s;
   line["bytes"] = {{"parameters", r.bytes.parameters},
                    {"gradients", r.bytes.gradients},

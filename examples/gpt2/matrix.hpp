@@ -43,10 +43,16 @@ matrix<T> row_major(T* data, index rows, index columns) {
 
 enum class store { overwrite, add };
 
-// Everything about a product c = a b (+ bias) (+ c) but the addresses.
-template <class T>
+// The same view of data of another type.
+template <class U, class T>
+matrix<U> view_as(U* data, const matrix<T>& m) {
+  return {data,    m.rows,  m.columns,      m.row_stride,  m.column_stride,
+          m.outer, m.inner, m.outer_stride, m.inner_stride};
+}
+
+// Everything about a product c = a b (+ bias) (+ c) but types and addresses.
 struct product_key {
-  matrix<const T> a, b, c;
+  matrix<const void> a, b, c;
   store mode;
   bool has_bias;
 
@@ -54,10 +60,10 @@ struct product_key {
 };
 
 template <class T>
-product_key<T> key_of(matrix<const T> a, matrix<const T> b, matrix<const T> c, store mode,
-                      bool has_bias) {
-  a.data = b.data = c.data = nullptr;
-  return {a, b, c, mode, has_bias};
+product_key key_of(const matrix<const T>& a, const matrix<const T>& b, const matrix<const T>& c,
+                   store mode, bool has_bias) {
+  auto const anywhere = [](const matrix<const T>& m) { return view_as<const void>(nullptr, m); };
+  return {anywhere(a), anywhere(b), anywhere(c), mode, has_bias};
 }
 
 }  // namespace gpt2

@@ -6,10 +6,10 @@
 
 #include "tensor.hpp"
 
-template <>
-struct memfit::tensor_traits<gpt2::tensor<float>> {
-  static tensor_ref<float> ref(gpt2::tensor<float>& t) { return {t.data(), t.size(), t.name()}; }
-  static tensor_ref<const float> ref(const gpt2::tensor<float>& t) {
+template <class T>
+struct memfit::tensor_traits<gpt2::tensor<T>> {
+  static tensor_ref<T> ref(gpt2::tensor<T>& t) { return {t.data(), t.size(), t.name()}; }
+  static tensor_ref<const T> ref(const gpt2::tensor<T>& t) {
     return {t.data(), t.size(), t.name()};
   }
 };

@@ -1,5 +1,7 @@
 #include "model.hpp"
 
+#include <algorithm>
+
 #include "counting_backend.hpp"
 
 namespace gpt2 {
@@ -77,19 +79,21 @@ void model<T>::backward(index stage, const void* in, const void* /*out*/, void* 
 }
 
 template <class T>
-double model<T>::loss(const token* targets) {
+double model<T>::loss(const token* targets, const float* loss_scale) {
   checkpoint::carver storage{head_storage_, head_bytes_, "saved", head()};
   stack_memory kept{storage, on_.own_memory()};
   head_saved<T> saved{sizes_, shape_, kept};
-  return head_loss(on_, shape_, targets, saved);
+  return head_loss(on_, shape_, targets, loss_scale, saved);
 }
 
 template <class T>
-void model<T>::read_logits(index row, T* to) const {
+void model<T>::read_logits(index row, wide<T>* to) const {
   checkpoint::carver storage{head_storage_, head_bytes_, "saved", head()};
   stack_memory kept{storage, on_.own_memory()};
   head_saved<T> const saved{sizes_, shape_, kept};
-  saved.logits.read(row * sizes_.vocabulary, to, sizes_.vocabulary);
+  std::vector<T> stored(static_cast<std::size_t>(sizes_.vocabulary));
+  saved.logits.read(row * sizes_.vocabulary, stored.data(), sizes_.vocabulary);
+  std::transform(stored.begin(), stored.end(), to, [](T x) { return static_cast<wide<T>>(x); });
 }
 
 template <class T>
@@ -162,5 +166,7 @@ checkpoint::variant model<T>::count_head() const {
 
 template class model<float>;
 template class model<double>;
+template class model<bf16>;
+template class model<fp16>;
 
 }  // namespace gpt2

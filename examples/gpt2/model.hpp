@@ -1,5 +1,6 @@
 // A GPT-2 as a chain of stages that memfit's checkpointed runs: what each stage takes, and its
-// forward and backward pass. Used by the trainer, by sampling and by the tests, in float or double.
+// forward and backward pass. Used by the trainer, by sampling and by the tests, on
+// tensors of float, bf16 or fp16, or of double.
 #pragma once
 
 #include <memfit/checkpoint/plan/chain.hpp>
@@ -33,10 +34,11 @@ class model {
                 memfit::checkpoint::context& context);
 
   // After a forward pass of all stages and before anything else, once: the mean loss, for which it
-  // waits. The logits become their gradient.
-  double loss(const token* targets);
+  // waits. The logits become their gradient, times the loss scale where there is one, a number in
+  // the memory of the backend.
+  double loss(const token* targets, const float* loss_scale = nullptr);
   // Or the logits of a row, for which it waits.
-  void read_logits(index row, T* to) const;
+  void read_logits(index row, wide<T>* to) const;
 
  private:
   [[nodiscard]] index head() const { return sizes_.layers + 1; }

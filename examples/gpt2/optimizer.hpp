@@ -1,8 +1,13 @@
 // One face for every memfit optimizer that the command line can name: rule and state format chosen
-// at run time. Used by the devices, which make it, and the trainer.
+// at run time. Used by the devices, which make it, and by the update.
 #pragma once
 
+#include <memfit/core/tensor.hpp>
+#include <memfit/exec/concept.hpp>
+
 #include <memory>
+#include <variant>
+#include <vector>
 
 #include "choices.hpp"
 #include "weights.hpp"
@@ -16,12 +21,21 @@ struct optimizer_settings {
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, momentum = 0.9;
 };
 
+template <class T>
+using gradients_in = std::vector<memfit::tensor_ref<const T>>;
+
+// A gradient for each parameter, in the order of `all`.
+using gradient_list = std::variant<gradients_in<float>, gradients_in<bf16>, gradients_in<fp16>>;
+
 // Holds on to the parameters it was made for. Weight decay acts on matrices only.
+template <class T>
 class optimizer {
  public:
   virtual ~optimizer() = default;
-  virtual void step(weights<float>& gradients, double lr) = 0;
+  virtual void step(const gradient_list& gradients, const memfit::gate& gate, double lr) = 0;
   [[nodiscard]] virtual index state_bytes() const = 0;
+  // What it keeps beside parameters of 16 bits, so that they have float's precision.
+  [[nodiscard]] virtual index kept_bytes() const = 0;
 };
 
 }  // namespace gpt2

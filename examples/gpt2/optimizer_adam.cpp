@@ -4,7 +4,8 @@
 
 namespace gpt2 {
 
-template std::unique_ptr<optimizer> make_grouped(const memfit::host&, const memfit::adam&,
-                                                 state_choice, weights<float>&);
+GPT2_OPTIMIZER(memfit::host, memfit::adam, float)
+GPT2_OPTIMIZER(memfit::host, memfit::adam, bf16)
+GPT2_OPTIMIZER(memfit::host, memfit::adam, fp16)
 
 }  // namespace gpt2

@@ -4,7 +4,8 @@
 
 namespace gpt2 {
 
-template std::unique_ptr<optimizer> make_grouped(const memfit::cuda&, const memfit::adam&,
-                                                 state_choice, weights<float>&);
+GPT2_OPTIMIZER(memfit::cuda, memfit::adam, float)
+GPT2_OPTIMIZER(memfit::cuda, memfit::adam, bf16)
+GPT2_OPTIMIZER(memfit::cuda, memfit::adam, fp16)
 
 }  // namespace gpt2

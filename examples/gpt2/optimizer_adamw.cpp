@@ -4,7 +4,8 @@
 
 namespace gpt2 {
 
-template std::unique_ptr<optimizer> make_grouped(const memfit::host&, const memfit::adamw&,
-                                                 state_choice, weights<float>&);
+GPT2_OPTIMIZER(memfit::host, memfit::adamw, float)
+GPT2_OPTIMIZER(memfit::host, memfit::adamw, bf16)
+GPT2_OPTIMIZER(memfit::host, memfit::adamw, fp16)
 
 }  // namespace gpt2

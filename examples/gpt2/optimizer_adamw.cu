@@ -4,7 +4,8 @@
 
 namespace gpt2 {
 
-template std::unique_ptr<optimizer> make_grouped(const memfit::cuda&, const memfit::adamw&,
-                                                 state_choice, weights<float>&);
+GPT2_OPTIMIZER(memfit::cuda, memfit::adamw, float)
+GPT2_OPTIMIZER(memfit::cuda, memfit::adamw, bf16)
+GPT2_OPTIMIZER(memfit::cuda, memfit::adamw, fp16)
 
 }  // namespace gpt2

@@ -4,7 +4,8 @@
 
 namespace gpt2 {
 
-template std::unique_ptr<optimizer> make_grouped(const memfit::cuda&, const memfit::momentum&,
-                                                 state_choice, weights<float>&);
+GPT2_OPTIMIZER(memfit::cuda, memfit::momentum, float)
+GPT2_OPTIMIZER(memfit::cuda, memfit::momentum, bf16)
+GPT2_OPTIMIZER(memfit::cuda, memfit::momentum, fp16)
 
 }  // namespace gpt2

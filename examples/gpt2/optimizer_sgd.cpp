@@ -4,7 +4,8 @@
 
 namespace gpt2 {
 
-template std::unique_ptr<optimizer> make_grouped(const memfit::host&, const memfit::sgd&,
-                                                 state_choice, weights<float>&);
+GPT2_OPTIMIZER(memfit::host, memfit::sgd, float)
+GPT2_OPTIMIZER(memfit::host, memfit::sgd, bf16)
+GPT2_OPTIMIZER(memfit::host, memfit::sgd, fp16)
 
 }  // namespace gpt2

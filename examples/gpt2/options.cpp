@@ -1,5 +1,6 @@
 #include "options.hpp"
 
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <thread>
@@ -78,7 +79,38 @@ void check(const options& o) {
   need_positive("--eps", o.eps);
   need_fraction("--momentum", o.momentum);
   need_fraction("--dropout", o.dropout);
+  need(o.micro_batch >= 1 && o.micro_batch <= o.batch, "--micro-batch", o.micro_batch,
+       ("at least 1 and at most --batch " + std::to_string(o.batch)).c_str());
+  if (o.clip_norm) need_positive("--clip-norm", *o.clip_norm);
+  if (o.clip_percentile)
+    need(*o.clip_percentile > 0 && *o.clip_percentile <= 100, "--clip-percentile",
+         *o.clip_percentile, "above 0 and at most 100");
+  if (o.clip_norm && o.clip_percentile)
+    throw user_error("--clip-norm and --clip-percentile cannot both be given");
   need_positive("--temperature", o.temperature);
+}
+
+constexpr const char* loss_scale_words = "dynamic|dynamic:S|static:S|none";
+
+std::optional<memfit::loss_scaler_options> parse_loss_scale(const std::string& text) {
+  using memfit::loss_scaler_options;
+  if (text == "none") return std::nullopt;
+  if (text == "dynamic") return loss_scaler_options{};
+  auto const colon = text.find(':');
+  auto const kind = text.substr(0, colon);
+  auto const number = colon == std::string::npos ? "" : text.substr(colon + 1);
+  float scale = 0;
+  auto const read = std::from_chars(number.data(), number.data() + number.size(), scale);
+  bool const whole = read.ec == std::errc{} && read.ptr == number.data() + number.size();
+  loss_scaler_options const bounds;
+  if ((kind != "dynamic" && kind != "static") || !whole)
+    throw user_error("--loss-scale: '" + text + "' is none of " + loss_scale_words);
+  need(scale >= bounds.least && scale <= bounds.most, "--loss-scale", text,
+       "a scale from 2^-126 to 2^126");
+  if (kind == "static") return loss_scaler_options::fixed(scale);
+  loss_scaler_options o;
+  o.initial = scale;
+  return o;
 }
 
 std::string one_line(std::string text) {
@@ -96,6 +128,10 @@ command_line parse(int argc, const char* const* argv) {
   std::string device{name_of(devices, o.device)};
   std::string rule{name_of(rules, o.optimizer)};
   std::string state{name_of(states, o.state)};
+  std::string precision{name_of(precisions, o.precision)};
+  std::string sum{name_of(sum_types, o.accumulate_in)};
+  std::string loss_scale;
+  double clip_norm = 0, clip_percentile = 0;
   std::vector<std::string> data;
   std::string log, checkpoint, svg;
   o.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -128,6 +164,17 @@ command_line parse(int argc, const char* const* argv) {
   add_default("--weight-decay", o.weight_decay, "of matrices");
   add_default("--optimizer", rule, names(rules, "|"));
   add_default("--state", state, names(states, "|"));
+  add_default("--precision", precision,
+              names(precisions, "|") + "\nof parameters, activations and gradients");
+  auto* const scaled =
+      add("--loss-scale", loss_scale,
+          std::string{loss_scale_words} + " (default: dynamic for fp16, else none)");
+  auto* const micro = add("--micro-batch", o.micro_batch,
+                          "windows per pass; their gradients are summed (default: all)");
+  add_default("--accumulate-in", sum, names(sum_types, "|") + "\nof the sums over micro-batches");
+  auto* const limited = add("--clip-norm", clip_norm, "largest norm of the gradients of a step");
+  auto* const ranked =
+      add("--clip-percentile", clip_percentile, "clip to this percentile of the last 100 norms");
   add_default("--beta1", o.beta1, "of adam and adamw");
   add_default("--beta2", o.beta2, "of adam and adamw");
   add_default("--eps", o.eps, "of adam and adamw");
@@ -166,6 +213,15 @@ command_line parse(int argc, const char* const* argv) {
   o.device = choose(devices, "--device", device);
   o.optimizer = choose(rules, "--optimizer", rule);
   o.state = choose(states, "--state", state);
+  o.precision = choose(precisions, "--precision", precision);
+  o.accumulate_in = choose(sum_types, "--accumulate-in", sum);
+  if (!*micro) o.micro_batch = o.batch;
+  if (*scaled)
+    o.loss_scale = parse_loss_scale(loss_scale);
+  else if (o.precision == precision_choice::fp16)
+    o.loss_scale.emplace();
+  if (*limited) o.clip_norm = clip_norm;
+  if (*ranked) o.clip_percentile = clip_percentile;
   o.data.assign(data.begin(), data.end());
   if (*logged) o.log = log;
   if (*kept) o.checkpoint = parse_checkpoint(checkpoint);

@@ -2,6 +2,8 @@
 // numbers. Used by main and the trainer.
 #pragma once
 
+#include <memfit/scaler.hpp>
+
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -16,12 +18,16 @@ namespace gpt2 {
 struct options {
   config sizes;
   std::vector<std::filesystem::path> data;
-  index steps = 300, batch = 8, seq = 0, warmup = 20, val_every = 0;
+  index steps = 300, batch = 8, micro_batch = 0, seq = 0, warmup = 20, val_every = 0;
   double lr = 1e-3, weight_decay = 0.1;
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, momentum = 0.9;
   device_choice device = device_choice::host;
   rule_choice optimizer = rule_choice::adamw;
   state_choice state = state_choice::fp32;
+  precision_choice precision = precision_choice::fp32;
+  std::optional<memfit::loss_scaler_options> loss_scale;
+  sum_choice accumulate_in = sum_choice::fp32;
+  std::optional<double> clip_norm, clip_percentile;
   index seed = 1;
   int threads = 0;
   double dropout = 0;

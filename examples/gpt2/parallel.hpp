@@ -11,4 +11,7 @@ namespace gpt2 {
 
 void parallel(int threads, index count, const std::function<void(index begin, index end)>& body);
 
+// In the body of such a loop: the number, from 0, of the thread that runs it.
+int this_thread();
+
 }  // namespace gpt2

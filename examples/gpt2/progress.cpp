@@ -28,6 +28,9 @@ std::string describe(const report& r) {
   std::string line = text("step %lld of %lld  loss %.4f", static_cast<long long>(r.step),
                           static_cast<long long>(r.steps), r.loss);
   if (r.val_loss) line += text("  validation %.4f", *r.val_loss);
+  if (r.loss_scale) line += text("  scale %g", static_cast<double>(*r.loss_scale));
+  if (r.gradient_norm) line += text("  norm %.3g", *r.gradient_norm);
+  if (r.skipped) line += text("  skipped %lld", static_cast<long long>(*r.skipped));
   line += text("  %.0f tokens/s", r.tokens_per_s);
   line += "  " + readable_time(r.seconds_left) + " left";
   line += "  states " + readable_bytes(r.bytes.states);

@@ -18,6 +18,10 @@ struct report {
   double loss = 0;
   std::optional<double> val_loss;
   double lr = 0;
+  // After the step; where a loss scale or clipping makes them known.
+  std::optional<float> loss_scale;
+  std::optional<double> gradient_norm;  // unscaled, before it was clipped
+  std::optional<index> skipped;         // steps so far
   double tokens_per_s = 0, seconds_left = 0;
   byte_counts bytes;
   index peak_rss = 0;

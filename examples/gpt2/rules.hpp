@@ -10,9 +10,9 @@
 namespace gpt2 {
 
 // Defined in grouped_optimizer.hpp, instantiated for one rule in each optimizer_<rule>.
-template <class Executor, class Rule>
-std::unique_ptr<optimizer> make_grouped(const Executor& exec, const Rule& rule, state_choice state,
-                                        weights<float>& parameters);
+template <class Executor, class Rule, class T>
+std::unique_ptr<optimizer<T>> make_grouped(const Executor& exec, const Rule& rule,
+                                           state_choice state, weights<T>& parameters);
 
 template <class Rule>
 Rule adaptive(const optimizer_settings& s) {
@@ -28,9 +28,9 @@ inline memfit::momentum with_momentum(const optimizer_settings& s) {
   return rule;
 }
 
-template <class Executor>
-std::unique_ptr<optimizer> make_optimizer_on(const Executor& exec, const optimizer_settings& s,
-                                             weights<float>& parameters) {
+template <class Executor, class T>
+std::unique_ptr<optimizer<T>> make_optimizer_on(const Executor& exec, const optimizer_settings& s,
+                                                weights<T>& parameters) {
   auto const with = [&](const auto& rule) { return make_grouped(exec, rule, s.state, parameters); };
   switch (s.rule) {
     case rule_choice::adamw:

@@ -13,28 +13,28 @@
 namespace gpt2 {
 
 // Carries out one schedule in one arena.
+template <class T>
 class runner {
  public:
   virtual ~runner() = default;
   // Up to the turn; may be repeated, for batches of any shape up to that of the chain.
-  virtual void forward(model<float>& with, const token* tokens,
+  virtual void forward(model<T>& with, const token* tokens,
                        memfit::checkpoint::noise_seed noise) = 0;
-  virtual void backward(model<float>& with) = 0;
+  virtual void backward(model<T>& with) = 0;
   [[nodiscard]] virtual index arena_bytes() const = 0;
 };
 
-template <class Executor>
-class runner_on final : public runner {
+template <class Executor, class T>
+class runner_on final : public runner<T> {
  public:
   runner_on(const Executor& exec, const memfit::checkpoint::chain& stages,
             const memfit::checkpoint::schedule& plan)
       : run_{exec, stages, plan} {}
 
-  void forward(model<float>& with, const token* tokens,
-               memfit::checkpoint::noise_seed noise) override {
+  void forward(model<T>& with, const token* tokens, memfit::checkpoint::noise_seed noise) override {
     run_.forward(with, tokens, noise);
   }
-  void backward(model<float>& with) override { run_.backward(with); }
+  void backward(model<T>& with) override { run_.backward(with); }
   [[nodiscard]] index arena_bytes() const override { return run_.arena_bytes(); }
 
  private:
@@ -42,8 +42,9 @@ class runner_on final : public runner {
 };
 
 // Embedding, one block and head: as blocks are alike, they tell the times of all stages.
+template <class T>
 struct unlike_stages {
-  model<float>& all;
+  model<T>& all;
   index last;
 
   [[nodiscard]] index in_all(index stage) const { return stage < 2 ? stage : last; }
@@ -59,12 +60,11 @@ struct unlike_stages {
 
 // The chain of the model, with times in nanoseconds. Takes memory for one block meanwhile, and adds
 // to the gradients. `tokens` are any batch of the current shape.
-template <class Executor>
-memfit::checkpoint::chain with_times(const Executor& exec, model<float>& network,
-                                     const token* tokens) {
+template <class Executor, class T>
+memfit::checkpoint::chain with_times(const Executor& exec, model<T>& network, const token* tokens) {
   auto stages = network.chain();
   auto const measured =
-      memfit::checkpoint::profile(exec, unlike_stages{network, std::ssize(stages) - 1},
+      memfit::checkpoint::profile(exec, unlike_stages<T>{network, std::ssize(stages) - 1},
                                   {stages.front(), stages[1], stages.back()}, tokens);
   std::fill(stages.begin(), stages.end(), measured[1]);
   stages.front() = measured.front();

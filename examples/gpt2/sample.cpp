@@ -25,8 +25,9 @@ token pick(const std::vector<float>& logits, double temperature, random_source& 
 
 }  // namespace
 
-std::string sample(memory& tokens_in, const config& sizes, index window, model<float>& network,
-                   runner& run, const sample_settings& settings) {
+template <class T>
+std::string sample(memory& tokens_in, const config& sizes, index window, model<T>& network,
+                   runner<T>& run, const sample_settings& settings) {
   random_source random{settings.seed, sample_stream};
   std::vector<token> seen(static_cast<std::size_t>(window), token{'\n'});
   tensor<token> placed{"seen", {window}, tokens_in};
@@ -48,6 +49,14 @@ std::string sample(memory& tokens_in, const config& sizes, index window, model<f
   }
   return text;
 }
+
+#define GPT2_SAMPLE(T)                                                              \
+  template std::string sample(memory&, const config&, index, model<T>&, runner<T>&, \
+                              const sample_settings&);
+
+GPT2_SAMPLE(float)
+GPT2_SAMPLE(bf16)
+GPT2_SAMPLE(fp16)
 
 std::string printable(std::string text) {
   for (char& c : text)

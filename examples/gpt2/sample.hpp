@@ -15,8 +15,9 @@ struct sample_settings {
 };
 
 // `window` tokens of the past are seen; a batch of one such window must fit the runner's chain.
-std::string sample(memory& tokens_in, const config& sizes, index window, model<float>& network,
-                   runner& run, const sample_settings& settings);
+template <class T>
+std::string sample(memory& tokens_in, const config& sizes, index window, model<T>& network,
+                   runner<T>& run, const sample_settings& settings);
 
 // One character per byte: printable ASCII, line ends and tabs as they are, a dot for everything
 // else.

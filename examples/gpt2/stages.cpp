@@ -72,8 +72,8 @@ struct attention_views {
   [[nodiscard]] index matrices() const { return shape.batch * sizes.heads; }
 
   template <class T>
-  [[nodiscard]] T scale() const {
-    return T(1) / std::sqrt(static_cast<T>(sizes.head_channels()));
+  [[nodiscard]] wide<T> scale() const {
+    return wide<T>(1) / std::sqrt(static_cast<wide<T>>(sizes.head_channels()));
   }
 };
 
@@ -322,10 +322,12 @@ void head_forward(backend<T>& on, extent shape, const weights<T>& w, const tenso
 }
 
 template <class T>
-double head_loss(backend<T>& on, extent shape, const token* targets, head_saved<T>& saved) {
+double head_loss(backend<T>& on, extent shape, const token* targets, const float* loss_scale,
+                 head_saved<T>& saved) {
   index const rows = shape.rows();
-  on.cross_entropy(rows, targets, T(1) / static_cast<T>(rows), saved.logits, saved.losses);
-  std::vector<T> losses(static_cast<std::size_t>(rows));
+  on.cross_entropy(rows, targets, wide<T>(1) / static_cast<wide<T>>(rows), loss_scale, saved.logits,
+                   saved.losses);
+  std::vector<wide<T>> losses(static_cast<std::size_t>(rows));
   saved.losses.read(0, losses.data(), rows);
   return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(rows);
 }
@@ -362,11 +364,13 @@ void head_backward(backend<T>& on, extent shape, const weights<T>& w, const tens
                                tensor<T>&, block_weights<T>&, memory&);                           \
   template void head_forward(backend<T>&, extent, const weights<T>&, const tensor<T>&,            \
                              head_saved<T>&);                                                     \
-  template double head_loss(backend<T>&, extent, const token*, head_saved<T>&);                   \
+  template double head_loss(backend<T>&, extent, const token*, const float*, head_saved<T>&);     \
   template void head_backward(backend<T>&, extent, const weights<T>&, const tensor<T>&,           \
                               const head_saved<T>&, tensor<T>&, weights<T>&, memory&);
 
 GPT2_STAGES(float)
 GPT2_STAGES(double)
+GPT2_STAGES(bf16)
+GPT2_STAGES(fp16)
 
 }  // namespace gpt2

@@ -54,7 +54,8 @@ struct head_saved {
   head_saved(const config& sizes, extent shape, memory& in);
 
   row_moments<T> moments;
-  tensor<T> normed, logits, losses;
+  tensor<T> normed, logits;
+  tensor<wide<T>> losses;
 };
 
 // Backward passes may change the gradient of the output.
@@ -82,7 +83,8 @@ template <class T>
 void head_forward(backend<T>& on, extent shape, const weights<T>& w, const tensor<T>& in,
                   head_saved<T>& saved);
 template <class T>
-double head_loss(backend<T>& on, extent shape, const token* targets, head_saved<T>& saved);
+double head_loss(backend<T>& on, extent shape, const token* targets, const float* loss_scale,
+                 head_saved<T>& saved);
 template <class T>
 void head_backward(backend<T>& on, extent shape, const weights<T>& w, const tensor<T>& in,
                    const head_saved<T>& saved, tensor<T>& d_in, weights<T>& d_w, memory& scratch);

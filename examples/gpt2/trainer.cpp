@@ -43,18 +43,30 @@ optimizer_settings settings_of(const options& o) {
           .momentum = o.momentum};
 }
 
-std::unique_ptr<device> open(const options& o) {
-  return o.device == device_choice::cuda ? open_cuda() : open_host(o.threads);
+update_settings settings_of_update(const options& o) {
+  return {.sums = o.micro_batch < o.batch,
+          .sum_in = o.accumulate_in,
+          .seed = o.seed,
+          .loss_scale = o.loss_scale,
+          .clip_norm = o.clip_norm,
+          .clip_percentile = o.clip_percentile};
 }
 
+template <class T>
+std::unique_ptr<device<T>> open(const options& o) {
+  return o.device == device_choice::cuda ? open_cuda<T>() : open_host<T>(o.threads);
+}
+
+template <class T>
 class run {
  public:
   explicit run(const options& o)
       : options_{o},
         text_{load(o.data.empty() ? default_data() : o.data, o.seq)},
-        held_out_{cover(text_.validation, {o.batch, o.seq}, validation_tokens)} {
+        held_out_{cover(text_.validation, {o.micro_batch, o.seq}, validation_tokens)} {
     initialize(parameters_, o.seed);
     optimizer_ = device_->make_optimizer(settings_of(o), parameters_);
+    update_ = device_->make_update(settings_of_update(o), gradients_, *optimizer_);
     plan_checkpoints();
     draw_checkpoints();
   }
@@ -89,18 +101,17 @@ class run {
     r.steps = options_.steps;
     r.lr = learning_rate(options_, step);
     auto const start = clock::now();
-    draw(text_.train, shape_, options_.seed, step, batch_);
-    for (tensor<float>* g : gradients_.all()) on_.set_zero(*g);
-    r.loss = loss_of(batch_, step, options_.dropout);
-    runner_->backward(network_);
-    on_.wait();
+    draw(text_.train, step_shape_, options_.seed, step, batch_);
+    for (index first = 0; first < step_shape_.batch; first += shape_.batch)
+      r.loss += differentiate(first, step);
     auto const before_update = clock::now();
-    optimizer_->step(gradients_, r.lr);
+    update_->step(r.lr);
     on_.wait();
     update_seconds_ += seconds_since(before_update);
+    update_->tell(r);
     double const seconds = seconds_since(start);
     step_seconds_ += seconds;
-    r.tokens_per_s = static_cast<double>(shape_.rows()) / seconds;
+    r.tokens_per_s = static_cast<double>(step_shape_.rows()) / seconds;
     if (step == options_.steps || (options_.val_every > 0 && step % options_.val_every == 0))
       r.val_loss = val_loss_ = validate();
     r.seconds_left =
@@ -110,6 +121,21 @@ class run {
     r.checkpoint = options_.checkpoint.text;
     r.planned_activations = plan_.peak;
     return r;
+  }
+
+  // One micro-batch of the step's batch, from this window on. Returns its part of the mean loss.
+  double differentiate(index first, index step) {
+    extent const shape{std::min(shape_.batch, step_shape_.batch - first), shape_.seq};
+    index const passes = (step_shape_.batch + shape_.batch - 1) / shape_.batch;
+    place(batch_, first, shape);
+    if (!gradients_are_zero_)
+      for (tensor<T>* g : gradients_.all()) on_.set_zero(*g);
+    forward(shape, (step - 1) * passes + first / shape_.batch + 1, options_.dropout);
+    double const loss = network_.loss(targets_.data(), update_->loss_scale());
+    runner_->backward(network_);
+    on_.wait();
+    gradients_are_zero_ = update_->add(shape.rows());
+    return loss * (static_cast<double>(shape.rows()) / static_cast<double>(step_shape_.rows()));
   }
 
   void plan_checkpoints() {
@@ -134,12 +160,16 @@ class run {
                        "'");
   }
 
-  double loss_of(const batch& b, index step, double dropped_share) {
-    inputs_.write(0, b.inputs.data(), b.shape.rows());
-    targets_.write(0, b.targets.data(), b.shape.rows());
-    network_.set_batch(b.shape, static_cast<float>(dropped_share));
-    runner_->forward(network_, inputs_.data(), {static_cast<std::uint64_t>(options_.seed), step});
-    return network_.loss(targets_.data());
+  // Windows of a batch, from `first` on.
+  void place(const batch& b, index first, extent shape) {
+    index const start = first * shape.seq;
+    inputs_.write(0, b.inputs.data() + start, shape.rows());
+    targets_.write(0, b.targets.data() + start, shape.rows());
+  }
+
+  void forward(extent shape, index pass, double dropped_share) {
+    network_.set_batch(shape, static_cast<float>(dropped_share));
+    runner_->forward(network_, inputs_.data(), {static_cast<std::uint64_t>(options_.seed), pass});
   }
 
   double validate() {
@@ -147,7 +177,9 @@ class run {
     double sum = 0;
     index rows = 0;
     for (auto const& b : held_out_) {
-      sum += loss_of(b, 0, 0) * static_cast<double>(b.shape.rows());
+      place(b, 0, b.shape);
+      forward(b.shape, 0, 0);
+      sum += network_.loss(targets_.data()) * static_cast<double>(b.shape.rows());
       rows += b.shape.rows();
     }
     other_product_seconds_ += product_seconds() - products;
@@ -159,8 +191,8 @@ class run {
   byte_counts count_bytes() {
     index tokens = batch_.bytes() + inputs_.bytes() + targets_.bytes();
     for (auto const& b : held_out_) tokens += b.bytes();
-    return {.parameters = parameters_.bytes(),
-            .gradients = gradients_.bytes(),
+    return {.parameters = parameters_.bytes() + optimizer_->kept_bytes(),
+            .gradients = gradients_.bytes() + update_->bytes(),
             .states = optimizer_->state_bytes(),
             .activations = runner_->arena_bytes(),
             .workspace = on_.scratch_bytes() + tokens};
@@ -170,11 +202,11 @@ class run {
     std::printf("model: %lld layers, %lld heads, %lld channels, context %lld, %lld parameters\n",
                 static_cast<long long>(sizes_.layers), static_cast<long long>(sizes_.heads),
                 static_cast<long long>(sizes_.channels), static_cast<long long>(sizes_.context),
-                static_cast<long long>(parameters_.bytes() / static_cast<index>(sizeof(float))));
+                static_cast<long long>(parameters_.bytes() / static_cast<index>(sizeof(T))));
     std::printf("data: %zu files, %zu bytes to train on, %zu held out\n", text_.files.size(),
                 text_.train.size(), text_.validation.size());
     std::printf("training: %lld steps of %lld x %lld tokens, %s with states in %s, %s\n",
-                static_cast<long long>(options_.steps), static_cast<long long>(shape_.batch),
+                static_cast<long long>(options_.steps), static_cast<long long>(step_shape_.batch),
                 static_cast<long long>(shape_.seq),
                 std::string{name_of(rules, options_.optimizer)}.c_str(),
                 std::string{name_of(states, options_.state)}.c_str(), device_->describe().c_str());
@@ -224,22 +256,25 @@ class run {
 
   const options& options_;
   config sizes_ = options_.sizes;
-  extent shape_{options_.batch, options_.seq};
+  extent step_shape_{options_.batch, options_.seq};
+  extent shape_{options_.micro_batch, options_.seq};  // of one pass
   corpus text_;
   std::vector<batch> held_out_;
   batch batch_;
-  std::unique_ptr<device> device_ = open(options_);
-  backend<float>& on_ = device_->network();
+  std::unique_ptr<device<T>> device_ = open<T>(options_);
+  backend<T>& on_ = device_->network();
   memory& memory_ = on_.own_memory();
   tensor<token> inputs_{"inputs", {shape_.rows()}, memory_};
   tensor<token> targets_{"targets", {shape_.rows()}, memory_};
-  weights<float> parameters_{sizes_, memory_}, gradients_{sizes_, memory_};
-  model<float> network_{on_, sizes_, shape_, parameters_, gradients_};
-  std::unique_ptr<optimizer> optimizer_;
+  weights<T> parameters_{sizes_, memory_}, gradients_{sizes_, memory_};
+  model<T> network_{on_, sizes_, shape_, parameters_, gradients_};
+  std::unique_ptr<optimizer<T>> optimizer_;
+  std::unique_ptr<update<T>> update_;
+  bool gradients_are_zero_ = false;
   memfit::checkpoint::chain stages_;
   bool timed_ = false;
   memfit::checkpoint::schedule plan_;
-  std::unique_ptr<runner> runner_;
+  std::unique_ptr<runner<T>> runner_;
   double step_seconds_ = 0, update_seconds_ = 0, other_product_seconds_ = 0;
   std::optional<double> val_loss_;
 };
@@ -255,7 +290,15 @@ double learning_rate(const options& o, index step) {
 }
 
 outcome train(const options& o) {
-  return run{o}();
+  switch (o.precision) {
+    case precision_choice::fp32:
+      return run<float>{o}();
+    case precision_choice::bf16:
+      return run<bf16>{o}();
+    case precision_choice::fp16:
+      return run<fp16>{o}();
+  }
+  return outcome::finished;
 }
 
 }  // namespace gpt2

@@ -42,7 +42,7 @@ void fill(tensor<T>& t, Next next) {
 
 template <class T>
 void fill_normal(tensor<T>& t, double deviation, random_source& random) {
-  fill(t, [&] { return static_cast<T>(deviation * random.normal()); });
+  fill(t, [&] { return T(static_cast<wide<T>>(deviation * random.normal())); });
 }
 
 template <class T>
@@ -100,7 +100,11 @@ void initialize(weights<T>& w, index seed) {
 
 template struct weights<float>;
 template struct weights<double>;
+template struct weights<bf16>;
+template struct weights<fp16>;
 template void initialize(weights<float>&, index);
 template void initialize(weights<double>&, index);
+template void initialize(weights<bf16>&, index);
+template void initialize(weights<fp16>&, index);
 
 }  // namespace gpt2

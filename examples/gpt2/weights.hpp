@@ -4,6 +4,7 @@
 #pragma once
 
 #include "config.hpp"
+#include "element.hpp"
 
 namespace gpt2 {
 

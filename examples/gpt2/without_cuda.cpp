@@ -3,8 +3,15 @@
 
 namespace gpt2 {
 
-std::unique_ptr<device> open_cuda() {
+template <class T>
+std::unique_ptr<device<T>> open_cuda() {
   throw user_error("--device cuda: this gpt2_train was built without CUDA");
 }
+
+#define GPT2_DEVICE(T) template std::unique_ptr<device<T>> open_cuda();
+
+GPT2_DEVICE(float)
+GPT2_DEVICE(bf16)
+GPT2_DEVICE(fp16)
 
 }  // namespace gpt2

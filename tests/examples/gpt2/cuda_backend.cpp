@@ -49,7 +49,7 @@ struct twin {
 };
 
 template <class T>
-auto pair_of(gpt2::device& host, gpt2::device& cuda, std::vector<index> extents) {
+auto pair_of(gpt2::device<float>& host, gpt2::device<float>& cuda, std::vector<index> extents) {
   return twin<T>{{"of the host", extents, host.network().own_memory()},
                  {"of CUDA", extents, cuda.network().own_memory()}};
 }
@@ -62,7 +62,7 @@ class cuda_backend : public testing::TestWithParam<sizes> {
  protected:
   void SetUp() override {
     try {
-      cuda = gpt2::open_cuda();
+      cuda = gpt2::open_cuda<float>();
     } catch (const gpt2::user_error& none) {
       GTEST_SKIP() << none.what();
     }
@@ -95,8 +95,8 @@ class cuda_backend : public testing::TestWithParam<sizes> {
   }
 
   gpt2::random_source random{5, 0};
-  std::unique_ptr<gpt2::device> host = gpt2::open_host(1);
-  std::unique_ptr<gpt2::device> cuda;
+  std::unique_ptr<gpt2::device<float>> host = gpt2::open_host<float>(1);
+  std::unique_ptr<gpt2::device<float>> cuda;
   index const rows = GetParam().batch * GetParam().seq;
   index const seq = GetParam().seq;
   index const channels = GetParam().channels;
@@ -173,7 +173,7 @@ TEST_P(cuda_backend, cross_entropy) {
   auto targets = tokens();
   auto logits = normal({rows, 256}), losses = normal({rows});
   on_both([&](auto& on, auto of) {
-    on.cross_entropy(rows, of(targets).data(), 0.3F, of(logits), of(losses));
+    on.cross_entropy(rows, of(targets).data(), 0.3F, nullptr, of(logits), of(losses));
   });
   logits.expect_near();
   losses.expect_near();
@@ -218,7 +218,7 @@ struct network {
   gpt2::config sizes;
   gpt2::extent shape;
   float dropped_share;
-  gpt2::device& on;
+  gpt2::device<float>& on;
   gpt2::memory& in = on.network().own_memory();
   gpt2::weights<float> parameters{sizes, in}, gradients{sizes, in};
   // Made for a larger batch than the one that runs.

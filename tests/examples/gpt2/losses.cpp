@@ -62,7 +62,7 @@ TEST(losses, are_those_of_pytorch) {
 
   auto const expected = golden_losses();
   ASSERT_EQ(expected.size(), 20U);
-  auto const host = gpt2::open_host(2);
+  auto const host = gpt2::open_host<float>(2);
   auto& on = host->network();
   gpt2::model<float> model{on, sizes, shape, parameters, gradients};
   auto const stages = model.chain();
@@ -74,13 +74,14 @@ TEST(losses, are_those_of_pytorch) {
                                                .beta2 = 0.95,
                                                .eps = 1e-8},
                                               parameters);
+  auto const update = host->make_update({}, gradients, *optimizer);
   for (std::size_t step = 0; step < expected.size(); ++step) {
     for (auto* g : gradients.all()) on.set_zero(*g);
     run->forward(model, inputs.data(), {});
     double const loss = model.loss(targets.data());
     EXPECT_NEAR(loss, expected[step], relative_tolerance * expected[step]) << "step " << step + 1;
     run->backward(model);
-    optimizer->step(gradients, 2e-3);
+    update->step(2e-3);
   }
 }
 

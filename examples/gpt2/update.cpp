@@ -1,0 +1,73 @@
+#include "update.hpp"
+
+#include <limits>
+
+namespace gpt2 {
+
+namespace {
+
+// Calls `with` for the sums, where there are some.
+template <class Sums, class With>
+void where_sums(Sums& sums, With with) {
+  std::visit(
+      [&](auto& of) {
+        if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(of)>, std::monostate>) with(of);
+      },
+      sums);
+}
+
+}  // namespace
+
+template <class T>
+bool update<T>::add(index tokens) {
+  if (!settings_.sums) return false;
+  where_sums(sums_, [&](auto& sums) { sums.add(own_, tokens, memfit::after_add::zero); });
+  return true;
+}
+
+template <class T>
+memfit::gate update<T>::clipped(const double* norm, const memfit::gate& g) {
+  if (settings_.clip_percentile) return clipper_->percentile(norm, g, *settings_.clip_percentile);
+  constexpr double only_measure = std::numeric_limits<double>::infinity();
+  return clipper_->limit(norm, g, settings_.clip_norm.value_or(only_measure));
+}
+
+template <class T>
+void update<T>::step(double lr) {
+  memfit::gate gate;
+  gradient_list stepped = gradients_in<T>(own_.begin(), own_.end());
+  if (!settings_.sums && measures()) {
+    double const* const norm = (*norm_)(own_);
+    gate = clipped(norm, scaler_ ? scaler_->unscale(norm) : memfit::gate{});
+  }
+  where_sums(sums_, [&](auto& sums) {
+    gate = scaler_ ? scaler_->unscale(sums) : sums.close();
+    if (measures()) gate = clipped(sums.norm(), gate);
+    using element = typename std::remove_cvref_t<decltype(sums)>::element;
+    stepped = gradients_in<element>(sums.begin(), sums.end());
+  });
+  stepping_.step(stepped, gate, lr);
+  if (scaler_) scaler_->update(gate);
+}
+
+template <class T>
+void update<T>::tell(report& r) const {
+  if (scaler_) {
+    r.loss_scale = scaler_->value_sync();
+    r.skipped = scaler_->skipped_sync();
+  }
+  if (clipper_) r.gradient_norm = clipper_->norm_sync();
+}
+
+template <class T>
+index update<T>::bytes() const {
+  index bytes = 0;
+  where_sums(sums_, [&](auto const& sums) { bytes = sums.bytes(); });
+  return bytes;
+}
+
+template class update<float>;
+template class update<bf16>;
+template class update<fp16>;
+
+}  // namespace gpt2
