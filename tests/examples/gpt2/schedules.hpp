@@ -24,7 +24,7 @@ inline memfit::checkpoint::schedule with_variant(int variant,
     if (a.what == memfit::checkpoint::act::run &&
         variant < std::ssize(stages[static_cast<std::size_t>(a.index)].variants))
       a.variant = variant;
-  return memfit::checkpoint::check(stages, actions);
+  return memfit::checkpoint::checked(stages, actions);
 }
 
 inline std::vector<memfit::checkpoint::schedule> all(const memfit::checkpoint::chain& stages) {
