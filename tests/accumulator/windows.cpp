@@ -160,6 +160,33 @@ TEST(window, a_backward_pass_may_add_to_the_sums_itself) {
   EXPECT_EQ(result(sums, {.multiplier = scaler.scale()})[0], 65536.0f);
 }
 
+TEST(window, sums_that_a_backward_pass_added_to_last_are_looked_at) {
+  memfit::loss_scaler scaler(host{1});
+  for (float bad : {HUGE_VALF, -HUGE_VALF, NAN, 1.0f}) {
+    gradient_accumulator sums(host{1}, tensors{{0, 0}});
+    sums.add_sums(tensors{{1, 1}}, 1);
+    sums.sums(0).data[1] += bad;
+    sums.added(1);
+    auto const g = scaler.unscale(sums);
+    EXPECT_EQ(*g.skip, std::isfinite(bad) ? 0u : memfit::skip_nonfinite) << bad;
+    g.mark_stepped();
+    scaler.update(g);
+  }
+}
+
+TEST(window, every_addition_draws_its_own_noise) {
+  gradient_accumulator<memfit::stochastic<memfit::bf16>> sums(host{1},
+                                                              tensors{std::vector<float>(500)});
+  tensors const one{std::vector<float>(500, 1.0f)}, little{std::vector<float>(500, 0x1p-9f)};
+  sums.add_sums(one, 1);
+  for (int i = 0; i < 1000; ++i) sums.add_sums(little, 1);
+  // With the same noise again and again a sum would stay at 1, or grow at every addition.
+  for (std::int64_t i = 0; i < 500; ++i) {
+    EXPECT_GT(static_cast<float>(sums.begin()->data[i]), 1.5f);
+    EXPECT_LT(static_cast<float>(sums.begin()->data[i]), 5.0f);
+  }
+}
+
 TEST(window, sums_that_overflow_skip_though_every_gradient_is_finite) {
   memfit::loss_scaler scaler(host{1});
   gradient_accumulator wide(host{1}, tensors{{0}});

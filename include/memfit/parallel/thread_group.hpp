@@ -70,7 +70,8 @@ void sum_over_ranks(std::vector<meeting::offer> const& offers, std::int64_t firs
     for (std::int64_t i = 0; i < n; ++i) totals[i] = 0;
     for (auto const& o : offers)
       for (std::int64_t i = 0; i < n; ++i)
-        totals[i] += static_cast<double>(static_cast<wide>(static_cast<T const*>(o.data)[first + i]));
+        totals[i] +=
+            static_cast<double>(static_cast<wide>(static_cast<T const*>(o.data)[first + i]));
     for (auto const& o : offers)
       for (std::int64_t i = 0; i < n; ++i)
         static_cast<T*>(o.data)[first + i] = T(static_cast<wide>(totals[i]));
