@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "memfit/exec/host.hpp"
+#include "support/refusal.hpp"
 #include "toy.hpp"
 
 namespace {
@@ -136,7 +137,11 @@ TEST(checkpoint_run, a_storage_without_memory_is_reported_and_gets_all_back) {
     checkpointed run{host{1}, stages, plan::keep_all(stages), {.storage = own}};
     own.fail_after = fail_after;
     model.reset();
-    EXPECT_THROW(model.run(run), memfit::memory_error);
+    test::expect_refusal<memfit::memory_error>([&] { model.run(run); },
+                                               {"checkpointed", "bytes",
+                                                fail_after == 0  ? "gradients"
+                                                : fail_after < 2 ? "stage 0"
+                                                                 : ""});
     EXPECT_TRUE(own.lent.empty());
     own.fail_after = -1;
     model.reset();

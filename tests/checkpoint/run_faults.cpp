@@ -131,7 +131,7 @@ TEST(checkpoint_run_faults, an_arena_that_no_memory_holds_is_refused) {
     plan::chain const stages{{.output = bytes, .variants = {{.saved = bytes / 4}}}};
     test::expect_refusal<memfit::memory_error>(
         [&] { checkpointed(host{1}, stages, plan::keep_all(stages)); },
-        {std::to_string(bytes + bytes / 4)});
+        {"memfit::checkpointed", std::to_string(bytes + bytes / 4)});
   }
 }
 

@@ -63,9 +63,9 @@ class checkpointed {
         chain_(std::move(chain)),
         program_(checkpoint::detail::compile(chain_, schedule)),
         options_(options),
-        arena_(options.storage ? buffer{} : exec_.allocate(program_.arena_bytes)),
+        arena_(options.storage ? buffer{} : arena_of(exec_, program_.arena_bytes)),
         second_(options.second_place ? buffer{} : on_host(program_.second_bytes)),
-        buffers_(2 * chain_.size() + 3, arena_.data(), options.storage) {
+        buffers_(chain_.size(), arena_.data(), options.storage) {
     if (options.generator) random_ = options.generator.states(chain_.size() + 2);
   }
 
@@ -78,7 +78,7 @@ class checkpointed {
     input_ = input;
     noise_ = noise;
     attempt([&] {
-      buffers_.begin(gradient_slot(), program_.gradient_bytes, 0);
+      buffers_.begin(buffers_.gradients(), program_.gradient_bytes, 0);
       for (std::size_t i = 0; i < program_.turn; ++i) perform(model, program_.operations[i]);
     });
     turned_ = true;
@@ -130,6 +130,14 @@ class checkpointed {
   using act = checkpoint::act;
   using operation = checkpoint::detail::operation;
 
+  static buffer arena_of(E const& exec, std::int64_t bytes) {
+    try {
+      return exec.allocate(bytes);
+    } catch (memory_error const& e) {
+      throw memory_error("memfit::checkpointed: the arena of activations: " +
+                         std::string(e.what()));
+    }
+  }
   static buffer on_host(std::int64_t bytes) {
     if (bytes == 0) return {};
     void* const p = ::operator new(static_cast<std::size_t>(bytes), std::nothrow);
@@ -139,11 +147,7 @@ class checkpointed {
     return {p, bytes, [](void* data, std::int64_t) noexcept { ::operator delete(data); }};
   }
 
-  // Numbers of buffers: activations from 1, then what stages save, then these two.
   std::size_t last() const { return chain_.size(); }
-  std::size_t saved_slot(std::size_t stage) const { return last() + 1 + stage; }
-  std::size_t scratch_slot() const { return 2 * last() + 1; }
-  std::size_t gradient_slot() const { return 2 * last() + 2; }
   // Numbers of random states: one of each stage, then these two.
   std::size_t real_state() const { return last(); }
   std::size_t state_before_call() const { return last() + 1; }
@@ -155,7 +159,7 @@ class checkpointed {
   void* gradient(std::size_t of) const {
     auto const bytes = of == 0 ? 0 : chain_[of - 1].gradient;
     if (bytes == 0) return nullptr;
-    auto* const region = static_cast<char*>(buffers_[gradient_slot()]);
+    auto* const region = static_cast<char*>(buffers_[buffers_.gradients()]);
     return of % 2 == 0 ? region : region + program_.gradient_bytes - checkpoint::rounded(bytes);
   }
 
@@ -188,8 +192,8 @@ class checkpointed {
             .wants_output = o.output,
             .variant = o.variant,
             .noise = checkpoint::stage_noise(noise_, o.index),
-            .saved = {buffers_[saved_slot(i)], saved, "saved", o.index},
-            .scratch = {buffers_.begin(scratch_slot(), scratch, o.scratch), scratch, "scratch",
+            .saved = {buffers_[buffers_.saved(i)], saved, "saved", o.index},
+            .scratch = {buffers_.begin(buffers_.scratch(), scratch, o.scratch), scratch, "scratch",
                         o.index}};
   }
 
@@ -201,7 +205,7 @@ class checkpointed {
         return go_forward(model, o, 0, chain_[i].scratch);
       case act::run: {
         auto const& v = chain_[i].variants[static_cast<std::size_t>(o.variant)];
-        buffers_.begin(saved_slot(i), v.saved, o.saved);
+        buffers_.begin(buffers_.saved(i), v.saved, o.saved);
         return go_forward(model, o, v.saved, v.forward_scratch);
       }
       case act::drop:
@@ -230,7 +234,7 @@ class checkpointed {
     }
     model.forward(o.index, activation(i), out, context);
     if (options_.generator && o.replay) random_->restore(real_state());
-    buffers_.end(scratch_slot());
+    buffers_.end(buffers_.scratch());
   }
 
   template <class Model>
@@ -240,8 +244,8 @@ class checkpointed {
     auto context = context_of(o, v.saved, v.backward_scratch);
     model.backward(o.index, activation(i), chain_[i].reads_output ? activation(i + 1) : nullptr,
                    gradient(i + 1), i == 0 ? input_gradient : gradient(i), context);
-    buffers_.end(scratch_slot());
-    buffers_.end(saved_slot(i));
+    buffers_.end(buffers_.scratch());
+    buffers_.end(buffers_.saved(i));
   }
 
   void store(operation const& o) {

@@ -21,8 +21,9 @@ inline memfit::checkpoint::schedule with_variant(int variant,
                                                  const memfit::checkpoint::chain& stages) {
   auto actions = memfit::checkpoint::every(stages, 2).actions;
   for (auto& a : actions)
-    if (stages[static_cast<std::size_t>(a.index) % stages.size()].variants.size() > 1)
-      a.variant = a.what == memfit::checkpoint::act::run ? variant : 0;
+    if (a.what == memfit::checkpoint::act::run &&
+        variant < std::ssize(stages[static_cast<std::size_t>(a.index)].variants))
+      a.variant = variant;
   return memfit::checkpoint::check(stages, actions);
 }
 

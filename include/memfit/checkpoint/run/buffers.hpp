@@ -18,12 +18,12 @@ struct piece {
   std::int64_t bytes = 0;
 };
 
-/// Buffers by number. Those in an arena are where the program put them; those of a user's storage
-/// go back to it when they end, at the latest with this object.
+/// Buffers by number: activation i has number i. Those in an arena are where the program put them;
+/// those of a user's storage go back to it when they end, at the latest with this object.
 class buffers {
  public:
-  buffers(std::size_t count, void* arena, storage_ref storage)
-      : pieces_(count), arena_(static_cast<char*>(arena)), storage_(storage) {}
+  buffers(std::size_t stages, void* arena, storage_ref storage)
+      : pieces_(2 * stages + 3), arena_(static_cast<char*>(arena)), storage_(storage) {}
   buffers(buffers&&) noexcept = default;
   buffers& operator=(buffers&& other) noexcept {
     end_all();
@@ -34,16 +34,20 @@ class buffers {
   }
   ~buffers() { end_all(); }
 
+  std::size_t saved(std::size_t stage) const { return stages() + 1 + stage; }
+  std::size_t scratch() const { return 2 * stages() + 1; }
+  std::size_t gradients() const { return 2 * stages() + 2; }
+
   void* operator[](std::size_t i) const { return pieces_[i].data; }
 
-  /// Null where there are no bytes.
+  /// Null where there are no bytes. Throws memory_error where a user's storage gives none.
   void* begin(std::size_t i, std::int64_t bytes, std::int64_t offset) {
     auto& p = pieces_[i];
     if (bytes == 0) return nullptr;
     p.data = storage_ ? storage_.take(bytes) : arena_ + offset;
     if (p.data == nullptr)
-      throw memory_error("memfit::checkpointed: the storage has no " + std::to_string(bytes) +
-                         " bytes");
+      throw memory_error("memfit::checkpointed: " + name_of(i) + ": the storage gave no " +
+                         std::to_string(bytes) + " bytes");
     p.bytes = bytes;
     return p.data;
   }
@@ -56,6 +60,14 @@ class buffers {
   }
 
  private:
+  std::size_t stages() const { return (pieces_.size() - 3) / 2; }
+  std::string name_of(std::size_t i) const {
+    if (i == scratch()) return "scratch";
+    if (i == gradients()) return "gradients";
+    return i <= stages() ? "activation " + std::to_string(i)
+                         : "stage " + std::to_string(i - saved(0)) + ": saved";
+  }
+
   std::vector<piece> pieces_;
   char* arena_;
   storage_ref storage_;
