@@ -79,23 +79,28 @@ class grouped_optimizer final : public optimizer<T> {
 
 template <class Executor, class Rule, class T>
 std::unique_ptr<optimizer<T>> make_grouped(const Executor& exec, const Rule& rule,
-                                           state_choice state, weights<T>& parameters) {
+                                           [[maybe_unused]] state_choice state,
+                                           weights<T>& parameters) {
   auto const with = [&]<class Format>(Format) -> std::unique_ptr<optimizer<T>> {
     return std::make_unique<grouped_optimizer<Rule, Format, T>>(exec, rule, parameters);
   };
-  switch (state) {
-    case state_choice::fp32:
-      return with(memfit::fp32{});
-    case state_choice::bf16:
-      return with(memfit::bf16{});
-    case state_choice::dynamic8:
-      return with(memfit::dynamic8{});
-    case state_choice::float8:
-      return with(memfit::float8{});
-    case state_choice::linear8:
-      return with(memfit::linear8{});
+  if constexpr (memfit::slot_count<Rule> == 0) {
+    return with(memfit::fp32{});  // there is nothing to be kept in any format
+  } else {
+    switch (state) {
+      case state_choice::fp32:
+        return with(memfit::fp32{});
+      case state_choice::bf16:
+        return with(memfit::bf16{});
+      case state_choice::dynamic8:
+        return with(memfit::dynamic8{});
+      case state_choice::float8:
+        return with(memfit::float8{});
+      case state_choice::linear8:
+        return with(memfit::linear8{});
+    }
+    return nullptr;
   }
-  return nullptr;
 }
 
 #define GPT2_OPTIMIZER(Executor, Rule, T)                                                         \

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -303,7 +304,7 @@ class gradient_accumulator {
     open_ = true;
   }
 
-  /// The gradients' places, checked where they are new.
+  /// The gradients' places; what cannot change with the place of one is checked where it is new.
   template <class Gradients>
   std::vector<source> sources_of(char const* call, Gradients& gradients, after_add after) const {
     std::vector<source> all;
@@ -312,11 +313,16 @@ class gradient_accumulator {
       using E = typename decltype(ref(gradient))::element;
       static_assert(scalar_element<E>,
                     "memfit::gradient_accumulator: gradients are fp32, bf16 or fp16");
-      if (all.size() < views_.size() && (g.data != nullptr || g.count != 0))
-        check_source(call, g, views_[all.size()]);
+      auto const i = all.size();
+      source const place{const_cast<std::remove_const_t<E>*>(g.data), kind_of<E>};
+      if (i < views_.size() && (g.data != nullptr || g.count != 0)) {
+        detail::require_data(call, "the gradient", names_[i], g);
+        detail::require_count(call, "the gradient", names_[i], g, views_[i].count);
+        if (!(place == sources_[i])) check_place(call, g, names_[i]);
+      }
       if (std::is_const_v<E> && after == after_add::zero)
         detail::refuse(call, g.name, "a constant gradient cannot be zeroed");
-      all.push_back({const_cast<std::remove_const_t<E>*>(g.data), kind_of<E>});
+      all.push_back(place);
     }
     if (all.size() != views_.size())
       throw argument_error("memfit::" + std::string(call) + ": " + std::to_string(all.size()) +
@@ -324,17 +330,13 @@ class gradient_accumulator {
     return all;
   }
   template <class E>
-  void check_source(char const* call, tensor_ref<E> const& g,
-                    tensor_ref<element const> const& sum) const {
-    detail::require_data(call, "the gradient", sum.name, g);
-    detail::require_count(call, "the gradient", sum.name, g, sum.count);
-    auto const where = detail::extent_of(g);
-    if (where.overlaps(detail::extent_of(visible_.data(), visible_.bytes(), 1)))
-      detail::refuse(call, sum.name,
+  void check_place(char const* call, tensor_ref<E> const& g, std::string_view name) const {
+    if (detail::extent_of(g).overlaps(detail::extent_of(visible_.data(), visible_.bytes(), 1)))
+      detail::refuse(call, name,
                      "the gradient of " + std::to_string(g.count) + " elements overlaps the sums");
     if (g.count > 0 && !engine_->sums->reaches(g.data))
       detail::refuse(
-          call, sum.name,
+          call, name,
           "the gradient of " + std::to_string(g.count) +
               " elements lies in memory of the host, where the executor cannot reach it");
   }

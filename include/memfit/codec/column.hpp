@@ -145,41 +145,26 @@ struct plain_column : column_base<Scalar> {
   }
 };
 
-}  // namespace detail
-
-/// A 16-bit parameter rounded up or down at random, so that its expectation is the exact result;
-/// nothing beside it. 2 bytes per parameter.
+/// Codes of one of the two neighbours of x, the nearer the likelier.
 template <class Scalar>
-struct stochastic;
+struct random_rounding;
 
 template <>
-struct stochastic<bf16> : detail::column_base<bf16> {
-  static constexpr bool takes_noise = true;
+struct random_rounding<bf16> {
   static constexpr std::uint32_t overflow = 0x7f7f0001u;
-  template <class U>
-  MEMFIT_HD static value_of<U> decode(U const& visible, U const&) {
-    return decode_visible(visible);
-  }
   template <class F>
-  MEMFIT_HD static parameter_code<uint_of<F>> encode(F const& x, uint_of<F> const& noise) {
-    using U = uint_of<F>;
+  MEMFIT_HD static uint_of<F> code(F const& x, uint_of<F> const& noise) {
     auto const u = bits(x);
-    auto const finite = (u & 0x7fffffffu) < U(0x7f800000u);
-    auto const c = select(finite, (u + (noise & 0xffffu)) >> 16, detail::bf16_bits(x));
-    return {c, c};
+    auto const finite = (u & 0x7fffffffu) < uint_of<F>(0x7f800000u);
+    return select(finite, (u + (noise & 0xffffu)) >> 16, bf16_bits(x));
   }
 };
 
 template <>
-struct stochastic<fp16> : detail::column_base<fp16> {
-  static constexpr bool takes_noise = true;
+struct random_rounding<fp16> {
   static constexpr std::uint32_t overflow = 0x477fe001u;
-  template <class U>
-  MEMFIT_HD static value_of<U> decode(U const& visible, U const&) {
-    return decode_visible(visible);
-  }
   template <class F>
-  MEMFIT_HD static parameter_code<uint_of<F>> encode(F const& x, uint_of<F> const& noise) {
+  MEMFIT_HD static uint_of<F> code(F const& x, uint_of<F> const& noise) {
     using U = uint_of<F>;
     auto const u = bits(x);
     auto const a = u & 0x7fffffffu;
@@ -188,7 +173,31 @@ struct stochastic<fp16> : detail::column_base<fp16> {
     // Below 2^-14 the spacing is 2^-24: in units of 2^-37 there are 13 bits too many again.
     auto const units = truncate(product(from_bits<F>(select(tiny, a, U(0u))), F(0x1p37f)));
     auto const finite = select(tiny, (units + random) >> 13, ((a + random) >> 13) - (112u << 10));
-    auto const c = select(a < U(overflow), ((u >> 16) & 0x8000u) | finite, detail::fp16_bits(x));
+    return select(a < U(overflow), ((u >> 16) & 0x8000u) | finite, fp16_bits(x));
+  }
+};
+
+}  // namespace detail
+
+/// A 16-bit parameter, bf16 or fp16, rounded up or down at random, so that its expectation is the
+/// exact result; nothing beside it. 2 bytes per parameter.
+template <class Scalar>
+struct stochastic;
+
+template <class Scalar>
+requires requires {
+  detail::random_rounding<Scalar>::overflow;
+}
+struct stochastic<Scalar> : detail::column_base<Scalar> {
+  static constexpr bool takes_noise = true;
+  static constexpr std::uint32_t overflow = detail::random_rounding<Scalar>::overflow;
+  template <class U>
+  MEMFIT_HD static value_of<U> decode(U const& visible, U const&) {
+    return detail::column_base<Scalar>::decode_visible(visible);
+  }
+  template <class F>
+  MEMFIT_HD static parameter_code<uint_of<F>> encode(F const& x, uint_of<F> const& noise) {
+    auto const c = detail::random_rounding<Scalar>::code(x, noise);
     return {c, c};
   }
 };

@@ -12,7 +12,7 @@ using program::records;
 using program::words;
 namespace fs = std::filesystem;
 
-class cuda_run : public program::fixture {
+class cuda_run : public program::training {
  protected:
   void SetUp() override {
     fixture::SetUp();
@@ -22,14 +22,8 @@ class cuda_run : public program::fixture {
   }
 
   std::vector<json> train(const std::string& device, const words& options) {
-    auto const r = run(options + words{"--device", device, "--log", log.string()});
-    EXPECT_EQ(r.status, 0) << r.err;
-    EXPECT_EQ(r.err, "");
-    out = r.out;
-    return records(log);
+    return training::train(options + words{"--device", device});
   }
-
-  std::string out;
 };
 
 double relative_difference(const json& a, const json& b, const char* field) {

@@ -16,15 +16,9 @@ using program::words;
 // Of small_network.
 constexpr std::int64_t parameters = 256 * 64 + 32 * 64 + 12 * 64 * 64 + 13 * 64 + 2 * 64;
 
-class precision : public program::fixture {
+class precision : public program::training {
  protected:
-  std::vector<json> train(const words& options) {
-    auto const r = run(program::small_network(text) + words{"--log", log.string()} + options);
-    EXPECT_EQ(r.status, 0) << r.err;
-    EXPECT_EQ(r.err, "");
-    out = r.out;
-    return records(log);
-  }
+  std::vector<json> train(const words& options) { return train_small(options); }
 
   std::vector<double> losses(const words& options) {
     std::vector<double> all;
@@ -35,8 +29,6 @@ class precision : public program::fixture {
   double validation(const words& options) {
     return train(options).back().at("val_loss").get<double>();
   }
-
-  std::string out;
 };
 
 double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {

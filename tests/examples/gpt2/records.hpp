@@ -18,4 +18,22 @@ inline std::vector<nlohmann::json> records(const fs::path& log) {
   return all;
 }
 
+// Runs that must end well.
+class training : public fixture {
+ protected:
+  std::vector<nlohmann::json> train(const words& options) {
+    auto const r = run(options + words{"--log", log.string()});
+    EXPECT_EQ(r.status, 0) << r.err;
+    EXPECT_EQ(r.err, "");
+    out = r.out;
+    return records(log);
+  }
+
+  std::vector<nlohmann::json> train_small(const words& options) {
+    return train(small_network(text) + options);
+  }
+
+  std::string out;
+};
+
 }  // namespace program

@@ -21,17 +21,9 @@ double last_loss(const std::vector<json>& log) {
   return log.back().at("val_loss").get<double>();
 }
 
-class training : public program::fixture {
+class training : public program::training {
  protected:
-  std::vector<json> train(const words& options) {
-    auto const r = run(program::small_network(text) + words{"--log", log.string()} + options);
-    EXPECT_EQ(r.status, 0) << r.err;
-    EXPECT_EQ(r.err, "");
-    out = r.out;
-    return records(log);
-  }
-
-  std::string out;
+  std::vector<json> train(const words& options) { return train_small(options); }
 };
 
 TEST_F(training, lowers_the_loss) {
