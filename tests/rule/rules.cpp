@@ -1,5 +1,5 @@
 // The rules as element functions, called the way a user's own kernel calls them.
-// Against PyTorch's five steps, against the float64 reference within derived bounds, and their
+// Against PyTorch's steps, against the float64 reference within derived bounds, and their
 // constants.
 #include <gtest/gtest.h>
 
@@ -8,17 +8,19 @@
 #include <string>
 #include <vector>
 
-#include "support/golden_rules.hpp"
+#include "support/golden_rule_of.hpp"
 #include "support/inputs.hpp"
-#include "support/reference_of.hpp"
 #include "support/tracked.hpp"
 
 namespace {
 
 using reference::tracked;
 
-static_assert(memfit::rule<memfit::sgd> && memfit::rule<memfit::momentum>);
-static_assert(memfit::rule<memfit::adam> && memfit::rule<memfit::adamw>);
+template <class... Rules>
+constexpr bool are_rules = (memfit::rule<Rules> && ...);
+static_assert(are_rules<memfit::sgd, memfit::momentum, memfit::adam, memfit::adamw, memfit::amsgrad,
+                        memfit::amsgradw, memfit::nadam, memfit::radam, memfit::ademamix,
+                        memfit::rmsprop, memfit::adagrad, memfit::lion, memfit::signum>);
 
 template <class Rule>
 constexpr std::size_t slots = std::size(Rule::slots);
@@ -51,28 +53,9 @@ void follows_pytorch(Rule const& rule, golden::rule_case const& c) {
   }
 }
 
-TEST(rule, follows_pytorch_over_five_steps) {
-  int seen = 0;
-  for (auto const& c : golden::rule_cases()) {
-    double const lr = c["lr"], wd = c["weight_decay"];
-    if (c.rule == "sgd") {
-      follows_pytorch(memfit::sgd{.lr = lr, .weight_decay = wd}, c);
-    } else if (c.rule == "momentum") {
-      follows_pytorch(memfit::momentum{.lr = lr,
-                                       .momentum = c["momentum"],
-                                       .dampening = c["dampening"],
-                                       .nesterov = c["nesterov"] != 0,
-                                       .weight_decay = wd},
-                      c);
-    } else if (c.rule == "adam") {
-      follows_pytorch(memfit::adam{lr, c["beta1"], c["beta2"], c["eps"], wd}, c);
-    } else {
-      ASSERT_EQ(c.rule, "adamw");
-      follows_pytorch(memfit::adamw{lr, c["beta1"], c["beta2"], c["eps"], wd}, c);
-    }
-    ++seen;
-  }
-  EXPECT_EQ(seen, 6);
+TEST(rule, follows_pytorch_over_eight_steps) {
+  for (auto const& c : golden::rule_cases())
+    EXPECT_TRUE(golden::with_rule_of(c, [&c](auto rule) { follows_pytorch(rule, c); })) << c.rule;
 }
 
 /// Random parameters, moments and gradients at early and late steps; the moments start from zero.
@@ -81,14 +64,20 @@ void stays_within_fp32_rounding(Rule const& rule) {
   constexpr int count = 20000;
   auto const p = test::make_input(test::kind::normal, count, 1);
   auto const g = test::make_input(test::kind::lognormal, count, 2);
-  auto const m = test::make_input(test::kind::lognormal, count, 3);
-  auto const v = test::make_input(test::kind::lognormal, count, 4);
+  std::array<std::vector<float>, 3> moments;
+  for (std::size_t s = 0; s < slots<Rule>; ++s) {
+    moments[s] = test::make_input(test::kind::lognormal, count, 3 + s);
+    if (Rule::slots[s].range == memfit::range::non_negative)
+      for (auto& x : moments[s]) x = std::fabs(x);
+  }
   for (std::int64_t t : {1, 2, 7, 1000, 1'000'000}) {
     for (std::size_t i = 0; i < count; ++i) {
-      float const first = t == 1 ? 0 : m[i], second = t == 1 ? 0 : std::fabs(v[i]);
-      reference::element<float> e{p[i], {first, second}};
-      reference::element<tracked> exact{tracked::stored(p[i]),
-                                        {tracked::stored(first), tracked::stored(second)}};
+      reference::element<float> e{p[i], {}};
+      reference::element<tracked> exact{tracked::stored(p[i]), {}};
+      for (std::size_t s = 0; s < slots<Rule> && t > 1; ++s) {
+        e.s[s] = moments[s][i];
+        exact.s[s] = tracked::stored(moments[s][i]);
+      }
       step(rule, e, g[i], t);
       reference::of(rule)(exact, tracked::stored(g[i]), t);
       ASSERT_LE(std::fabs(double{e.p} - exact.p.value), 2 * exact.p.bound) << i << " step " << t;
@@ -107,20 +96,50 @@ TEST(rule, stays_within_the_rounding_of_fp32) {
       memfit::momentum{.lr = 0.05, .momentum = 0.8, .nesterov = true, .weight_decay = 0.1});
   stays_within_fp32_rounding(memfit::adam{0.02, 0.8, 0.95, 1e-3, 0.1});
   stays_within_fp32_rounding(memfit::adamw{0.02, 0.8, 0.95, 1e-3, 0.1});
+  stays_within_fp32_rounding(memfit::amsgrad{0.02, 0.8, 0.95, 1e-3, 0.1});
+  stays_within_fp32_rounding(memfit::amsgradw{0.02, 0.8, 0.95, 1e-3, 0.1});
+  stays_within_fp32_rounding(memfit::nadam{0.02, 0.8, 0.95, 1e-3, 0.1, 0.3});
+  stays_within_fp32_rounding(memfit::radam{0.02, 0.8, 0.95, 1e-3, 0.1});
+  stays_within_fp32_rounding(memfit::ademamix{0.02, 0.8, 0.95, 0.999, 6, 1e-3, 0.1, 2000, 3000});
+  stays_within_fp32_rounding(memfit::rmsprop{0.02, 0.9, 1e-3, 0.1});
+  stays_within_fp32_rounding(memfit::adagrad{0.02, 0.3, 1e-3, 0.1});
+  stays_within_fp32_rounding(memfit::lion{0.02, 0.8, 0.95, 0.1});
+  stays_within_fp32_rounding(memfit::signum{0.02, 0.8, 0.1});
+}
+
+template <class Rule>
+constexpr std::array<double, 5> adam_fields(Rule const& r) {
+  return {r.lr, r.beta1, r.beta2, r.eps, r.weight_decay};
 }
 
 TEST(rule, defaults_are_pytorchs) {
+  using five = std::array<double, 5>;
   EXPECT_EQ(memfit::sgd{}.lr, 1e-3);
   EXPECT_EQ(memfit::sgd{}.weight_decay, 0);
   EXPECT_EQ(memfit::momentum{}.dampening, 0);
   EXPECT_EQ(memfit::momentum{}.weight_decay, 0);
   EXPECT_FALSE(memfit::momentum{}.nesterov);
-  EXPECT_EQ(memfit::adam{}.weight_decay, 0);
-  EXPECT_EQ(memfit::adamw{}.lr, 1e-3);
-  EXPECT_EQ(memfit::adamw{}.beta1, 0.9);
-  EXPECT_EQ(memfit::adamw{}.beta2, 0.999);
-  EXPECT_EQ(memfit::adamw{}.eps, 1e-8);
-  EXPECT_EQ(memfit::adamw{}.weight_decay, 1e-2);
+  EXPECT_EQ(adam_fields(memfit::adam{}), (five{1e-3, 0.9, 0.999, 1e-8, 0}));
+  EXPECT_EQ(adam_fields(memfit::adamw{}), (five{1e-3, 0.9, 0.999, 1e-8, 1e-2}));
+  EXPECT_EQ(adam_fields(memfit::amsgrad{}), (five{1e-3, 0.9, 0.999, 1e-8, 0}));
+  EXPECT_EQ(adam_fields(memfit::amsgradw{}), (five{1e-3, 0.9, 0.999, 1e-8, 1e-2}));
+  EXPECT_EQ(adam_fields(memfit::radam{}), (five{1e-3, 0.9, 0.999, 1e-8, 0}));
+  EXPECT_EQ(adam_fields(memfit::nadam{}), (five{2e-3, 0.9, 0.999, 1e-8, 0}));
+  EXPECT_EQ(memfit::nadam{}.momentum_decay, 4e-3);
+  memfit::rmsprop const r;
+  EXPECT_EQ((std::array{r.lr, r.alpha, r.eps, r.weight_decay}),
+            (std::array{1e-2, 0.99, 1e-8, 0.0}));
+  memfit::adagrad const a;
+  EXPECT_EQ((std::array{a.lr, a.lr_decay, a.eps, a.weight_decay}),
+            (std::array{1e-2, 0.0, 1e-10, 0.0}));
+}
+
+TEST(rule, defaults_are_the_papers_where_pytorch_has_none) {
+  memfit::lion const l;
+  EXPECT_EQ((std::array{l.lr, l.beta1, l.beta2}), (std::array{1e-4, 0.9, 0.99}));
+  EXPECT_EQ(memfit::signum{}.momentum, 0.9);
+  memfit::ademamix const m;
+  EXPECT_EQ((std::array{m.beta1, m.beta2, m.beta3, m.eps}), (std::array{0.9, 0.999, 0.9999, 1e-8}));
 }
 
 template <class Rule>
