@@ -59,10 +59,12 @@ class warp_step {
   using code_at = typename codec_at<I>::code;
   template <int I>
   static constexpr range range_at = Rule::slots[I].range;
+  template <int I>
+  static constexpr scaling scaling_at = Rule::slots[I].scaling;
   /// The scale of a block whose new moments of slot I have this largest magnitude.
   template <int I>
   __device__ static std::uint32_t new_scale(std::uint32_t most) {
-    return scale_for<codec_at<I>, Rule::slots[I].scaling>(most);
+    return scale_for<codec_at<I>, scaling_at<I>>(most);
   }
   __device__ static constexpr auto all_slots() { return std::make_integer_sequence<int, slots>(); }
 
