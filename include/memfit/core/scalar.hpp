@@ -59,7 +59,8 @@ MEMFIT_HD inline double logarithm(double x) {
   return product(exponent, 0x1.62e42fefa39efp-1) + product(2.0, product(s, series));
 }
 
-/// e to the power of x, which is at most 0; within 1e-15 of it for x above -2, 0 below -700.
+/// e to the power of x, which is at most 0 and no bare product (see product); within 1e-15 of it
+/// for x above -2, 0 below -700.
 MEMFIT_HD inline double exponential(double x) {
   if (!(x >= -700.0)) return 0.0;
   auto const twos = static_cast<std::int64_t>(product(x, 0x1.71547652b82fep0) - 0.5);

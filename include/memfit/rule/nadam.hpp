@@ -34,11 +34,11 @@ struct nadam {
   };
 
   MEMFIT_HD constants at(std::int64_t step) const {
-    double const next = momentum_at(step + 1), so_far = momenta_until(step);
+    double const next = momentum_with(fade_at(step + 1)), so_far = momenta_until(step);
     return {detail::averages_of(*this),
             static_cast<float>(lr),
             static_cast<float>(next / (1.0 - product(so_far, next))),
-            static_cast<float>((1.0 - momentum_at(step)) / (1.0 - so_far)),
+            static_cast<float>((1.0 - momentum_with(fade_at(step))) / (1.0 - so_far)),
             static_cast<float>(1.0 / sqrt(1.0 - power(beta2, step))),
             static_cast<float>(eps),
             static_cast<float>(weight_decay)};
@@ -49,21 +49,22 @@ struct nadam {
   }
 
  private:
-  static constexpr double log_of_096 = -0x1.4e69ed6d80eb3p-5;
-  MEMFIT_HD double momentum_at(std::int64_t step) const {
-    double const fade =
-        exponential(product(static_cast<double>(step), momentum_decay) * log_of_096);
+  MEMFIT_HD double fade_at(std::int64_t step) const {
+    constexpr double log_of_096 = -0x1.4e69ed6d80eb3p-5;
+    return exponential(product(product(static_cast<double>(step), momentum_decay), log_of_096));
+  }
+  MEMFIT_HD double momentum_with(double fade) const {
     return product(beta1, 1.0 - product(0.5, fade));
   }
   /// The product of all momenta so far. It ends at a factor below which it or the fade no longer
-  /// count, in at most 3,000 factors whatever the hyper-parameters are.
+  /// counts, in at most 3,000 factors whatever the hyper-parameters are.
   MEMFIT_HD double momenta_until(std::int64_t step) const {
     constexpr double nothing = 0x1p-54;
-    double const rate = exponential(momentum_decay * log_of_096);
+    double const rate = fade_at(1);
     double result = 1.0, fade = rate;
     for (std::int64_t t = 1; t <= step && result > nothing; ++t, fade = product(fade, rate)) {
       if (fade < nothing) return product(result, power(beta1, step - t + 1));
-      result = product(result, product(beta1, 1.0 - product(0.5, fade)));
+      result = product(result, momentum_with(fade));
     }
     return result;
   }
