@@ -44,6 +44,9 @@ struct momentum {
 inline double larger(double a, double b) {
   return std::max(a, b);
 }
+inline double smaller(double a, double b) {
+  return std::min(a, b);
+}
 inline double sign(double a) {
   return a > 0 ? 1 : a < 0 ? -1 : 0;
 }
@@ -65,7 +68,8 @@ struct adam {
     auto& [m, v, most] = e.s;
     m = T(beta1) * m + T(1 - beta1) * g;
     v = T(beta2) * v + T(1 - beta2) * (g * g);
-    if (maximum) most = larger(most, v);
+    // Where most is a maximum indeed, v exceeds it only where g * g does.
+    if (maximum) most = larger(most, smaller(v, g * g));
     double const t = static_cast<double>(step);
     T const root = sqrt(maximum ? most : v) / T(std::sqrt(1 - std::pow(beta2, t)));
     e.p = e.p - T(lr / (1 - std::pow(beta1, t))) * (m / (root + T(eps)));

@@ -56,6 +56,9 @@ inline tracked sqrt(tracked a) {
 inline tracked larger(tracked a, tracked b) {
   return {std::fmax(a.value, b.value), std::fmax(a.bound, b.bound)};
 }
+inline tracked smaller(tracked a, tracked b) {
+  return {std::fmin(a.value, b.value), std::fmax(a.bound, b.bound)};
+}
 /// -1, 0 or 1; what fp32 may give where it cannot tell.
 inline tracked sign(tracked a) {
   if (a.value == 0) return tracked::stored(0);

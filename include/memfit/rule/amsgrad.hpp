@@ -12,11 +12,15 @@ namespace memfit {
 namespace detail {
 
 struct amsgrad_constants : adaptive_constants {
-  /// Adam's step with the largest second moment so far, in slot 2, in the latest one's place.
+  /// Adam's step with the largest second moment so far, in slot 2, in the latest one's place. An
+  /// average exceeds all earlier ones only where the new square does: asked for, this keeps a
+  /// second moment that grew by being rounded out of the maximum.
   template <class F>
   MEMFIT_HD F stepped_below_maximum(F const& kept, F const& g, F (&s)[3]) const {
     take(g, s);
-    s[2] = select(s[1] > s[2], s[1], s[2]);
+    F const square = g * g;
+    F const reached = select(square < s[1], square, s[1]);
+    s[2] = select(reached > s[2], reached, s[2]);
     return stepped(kept, s[0], s[2]);
   }
 };
@@ -27,9 +31,9 @@ inline constexpr std::array<slot, 3> amsgrad_slots{
 }  // namespace detail
 
 /// AMSGrad (arXiv 1904.09237) as PyTorch's Adam has it, with coupled decay: the maximum is that of
-/// the second moment before its correction. In float8 the stored maximum is the nearest code and
-/// stays at it for ever; in other 8-bit formats it may move by half a code with every doubling of
-/// its block's largest.
+/// the second moment before its correction. In 8 bits it is never above the largest square by more
+/// than half a code. In float8 it stays at its code for ever; in other formats it may move by half
+/// a code with every doubling of its block's largest.
 struct amsgrad {
   double lr = 1e-3;
   double beta1 = 0.9;
