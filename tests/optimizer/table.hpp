@@ -334,9 +334,37 @@ void row(Rule const& rule) {
   }
 }
 
-/// The whole row, and the same optimizer where it keeps moments in fp32.
+/// The longest step relative to lr that an element takes while gradients of many sizes come, stop
+/// and come again. No eps shortens it.
+template <class Rule, class Format>
+double longest_step(Rule rule, std::int64_t min_quantized) {
+  constexpr std::size_t count = 1024;
+  rule.weight_decay = 0;
+  if constexpr (requires { rule.eps; }) rule.eps = 0;
+  model<Rule, Format> m(memfit::host{1}, rule, {std::vector<float>(count, 0.0f)}, min_quantized);
+  double longest = 0;
+  for (std::size_t step = 1; step <= 400; ++step) {
+    auto g = make_input(kind::normal, count, step);
+    for (std::size_t i = 0; i < count; ++i)
+      g[i] *= step / (1 + i % 101) % 3 == 1 ? 0.0f : std::exp2(-static_cast<float>(i % 37));
+    auto const before = m.parameter(0);
+    m.optimizer().step_one(0, g);
+    auto const after = m.parameter(0);
+    for (std::size_t i = 0; i < count; ++i)
+      longest = std::fmax(longest, std::fabs(double{after[i]} - double{before[i]}) / rule.lr);
+  }
+  return longest;
+}
+
+/// The whole row, and the same optimizer where it keeps moments in fp32; quantized moments lengthen
+/// no step much.
 template <class Rule, class Format, class Column = memfit::fp32>
 void row_and_fp32(Rule const& rule) {
+  if constexpr (std::is_same_v<Column, memfit::fp32>) {
+    double const quantized = longest_step<Rule, Format>(rule, 1),
+                 exact = longest_step<Rule, Format>(rule, 1 << 20);
+    EXPECT_LE(quantized, 2 * exact) << "of a step that fp32 moments make";
+  }
   row<Rule, Format, Column>(rule);
   for (auto k : ordinary_kinds) {
     SCOPED_TRACE(std::string("fp32, ") + name_of(k));
