@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-DEFAULT = "none,sqrt,every:1,revolve:8,budget:50%,budget:25%,budget:10%,all"
+DEFAULT = "none,selective,sqrt,every:1,revolve:6,budget:50%,budget:25%,budget:10%"
 
 
 def one_run(program, choice, options):
@@ -96,10 +96,10 @@ def main():
     arguments.add_argument("--choices", default=DEFAULT)
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--svg", type=Path)
-    arguments.add_argument("options", nargs="*", help="after --: options of gpt2_train")
-    o = arguments.parse_args()
+    mine, _, options = " ".join(sys.argv[1:]).partition(" -- ")
+    o = arguments.parse_args(mine.split())
     choices = list(dict.fromkeys(["none", *o.choices.split(",")]))
-    measured = measure(o.program, choices, o.rounds, o.options)
+    measured = measure(o.program, choices, o.rounds, options.split())
     print_table(measured)
     if o.svg:
         o.svg.write_text(picture(measured))

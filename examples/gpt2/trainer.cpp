@@ -104,6 +104,7 @@ class run {
     draw(text_.train, step_shape_, options_.seed, step, batch_);
     for (index first = 0; first < step_shape_.batch; first += shape_.batch)
       r.loss += differentiate(first, step);
+    on_.wait();
     auto const before_update = clock::now();
     update_->step(r.lr);
     on_.wait();
@@ -133,7 +134,6 @@ class run {
     forward(shape, (step - 1) * passes + first / shape_.batch + 1, options_.dropout);
     double const loss = network_.loss(targets_.data(), update_->loss_scale());
     runner_->backward(network_);
-    on_.wait();
     gradients_are_zero_ = update_->add(shape.rows());
     return loss * (static_cast<double>(shape.rows()) / static_cast<double>(step_shape_.rows()));
   }

@@ -81,6 +81,23 @@ TEST_F(cuda_run, has_the_same_bits_with_checkpoints) {
   }
 }
 
+// Rounding to 16 bits makes more of small differences; the gates' numbers are of the same steps.
+TEST_F(cuda_run, has_the_hosts_losses_and_scales_in_16_bits_and_micro_batches) {
+  for (auto const& options :
+       {words{"--precision", "bf16", "--micro-batch", "3", "--clip-norm", "0.5"},
+        words{"--precision", "fp16", "--loss-scale", "dynamic:16777216"},
+        words{"--micro-batch", "3", "--accumulate-in", "bf16", "--clip-percentile", "50"}}) {
+    auto const steps = program::small_network(text) + words{"--steps", "10"} + options;
+    auto const on_host = train("host", steps).back();
+    auto const on_cuda = train("cuda", steps).back();
+    EXPECT_LT(relative_difference(on_cuda, on_host, "val_loss"), 1e-3) << options[1];
+    EXPECT_EQ(on_cuda.value("skipped", -1), on_host.value("skipped", -1)) << options[1];
+    EXPECT_EQ(on_cuda.value("loss_scale", 0.0), on_host.value("loss_scale", 0.0)) << options[1];
+    for (auto const* category : {"parameters", "gradients", "states", "activations"})
+      EXPECT_EQ(on_cuda.at("bytes").at(category), on_host.at("bytes").at(category)) << options[1];
+  }
+}
+
 struct choice {
   const char *rule, *state;
 };
