@@ -86,7 +86,8 @@ struct nadam {
     using std::sqrt;
     double const t = static_cast<double>(step);
     double so_far = 1;
-    for (double i = 1; i <= t && so_far > 1e-20; ++i) so_far *= momentum(i);
+    for (std::int64_t i = 1; i <= step && so_far > 1e-20; ++i)
+      so_far *= momentum(static_cast<double>(i));
     double const next = momentum(t + 1);
     g = g + T(weight_decay) * e.p;
     auto& [m, v, unused] = e.s;
