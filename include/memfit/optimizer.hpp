@@ -20,7 +20,13 @@
 #include "memfit/exec/engine.hpp"
 #include "memfit/occupied.hpp"
 #include "memfit/rule/adaptive.hpp"
+#include "memfit/rule/ademamix.hpp"
+#include "memfit/rule/amsgrad.hpp"
 #include "memfit/rule/momentum.hpp"
+#include "memfit/rule/nadam.hpp"
+#include "memfit/rule/radam.hpp"
+#include "memfit/rule/root.hpp"
+#include "memfit/rule/sign.hpp"
 
 namespace memfit {
 

@@ -1,4 +1,4 @@
-"""Writes rules.txt: PyTorch's SGD, Adam and AdamW in float64 over five steps, hyper-parameters off their defaults.
+"""Writes rules.txt: PyTorch's own rules in float64 over eight steps, hyper-parameters off their defaults.
 
 Usage: python make_rules.py > rules.txt   (with the packages of requirements.txt)
 Values are hexadecimal doubles; parameters and gradients are representable in fp32.
@@ -6,15 +6,23 @@ Values are hexadecimal doubles; parameters and gradients are representable in fp
 
 import torch
 
-STEPS = 5
+STEPS = 8
 COUNT = 6
+ADAM = dict(lr=0.02, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1)
+MOMENTS = ["exp_avg", "exp_avg_sq"]
 CASES = [
     ("sgd", torch.optim.SGD, dict(lr=0.05, weight_decay=0.1), []),
     ("momentum", torch.optim.SGD, dict(lr=0.05, momentum=0.8, weight_decay=0.1), ["momentum_buffer"]),
     ("momentum", torch.optim.SGD, dict(lr=0.05, momentum=0.8, dampening=0.3, weight_decay=0.1), ["momentum_buffer"]),
     ("momentum", torch.optim.SGD, dict(lr=0.05, momentum=0.8, nesterov=True, weight_decay=0.1), ["momentum_buffer"]),
-    ("adam", torch.optim.Adam, dict(lr=0.02, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1), ["exp_avg", "exp_avg_sq"]),
-    ("adamw", torch.optim.AdamW, dict(lr=0.02, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1), ["exp_avg", "exp_avg_sq"]),
+    ("adam", torch.optim.Adam, ADAM, MOMENTS),
+    ("adamw", torch.optim.AdamW, ADAM, MOMENTS),
+    ("amsgrad", torch.optim.Adam, ADAM | dict(amsgrad=True), [*MOMENTS, "max_exp_avg_sq"]),
+    ("amsgradw", torch.optim.AdamW, ADAM | dict(amsgrad=True), [*MOMENTS, "max_exp_avg_sq"]),
+    ("nadam", torch.optim.NAdam, ADAM | dict(momentum_decay=0.3), MOMENTS),
+    ("radam", torch.optim.RAdam, ADAM, MOMENTS),
+    ("rmsprop", torch.optim.RMSprop, dict(lr=0.02, alpha=0.9, eps=1e-3, weight_decay=0.1), ["square_avg"]),
+    ("adagrad", torch.optim.Adagrad, dict(lr=0.02, lr_decay=0.3, eps=1e-3, weight_decay=0.1), ["sum"]),
 ]
 
 
@@ -34,13 +42,14 @@ def representable(*shape):
     return torch.randn(*shape, dtype=torch.float32, generator=generator).double()
 
 
+torch.set_default_dtype(torch.float64)  # for the scalars among the states
 generator = torch.Generator().manual_seed(20240601)
 start = representable(COUNT)
 gradients = representable(STEPS, COUNT) * torch.tensor([1, 1e-3, 10, 1, 0, 1], dtype=torch.float64)
 gradients = gradients.float().double()
 
 print(f"# made by make_rules.py: torch {torch.__version__.split('+')[0]}, float64")
-print("# case NAME hyper-parameters, then the start p, then per step: gradient g, parameter p, moments s0 s1")
+print("# case NAME hyper-parameters, then the start p, then per step: gradient g, parameter p, moments s0 to s2")
 for name, kind, options, slots in CASES:
     print("case", name, *fields(options))
     parameter = torch.nn.Parameter(start.clone())

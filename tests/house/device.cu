@@ -11,14 +11,22 @@
 #include "memfit/codec/small_float.hpp"
 #include "memfit/memfit.cuh"
 #include "memfit/rule/adaptive.hpp"
+#include "memfit/rule/ademamix.hpp"
+#include "memfit/rule/amsgrad.hpp"
 #include "memfit/rule/momentum.hpp"
+#include "memfit/rule/nadam.hpp"
+#include "memfit/rule/radam.hpp"
+#include "memfit/rule/root.hpp"
+#include "memfit/rule/sign.hpp"
 
 namespace {
 
 template <class... Types>
 struct list {};
 
-using rules = list<memfit::sgd, memfit::momentum, memfit::adam, memfit::adamw>;
+using rules = list<memfit::sgd, memfit::momentum, memfit::adam, memfit::adamw, memfit::amsgrad,
+                   memfit::amsgradw, memfit::nadam, memfit::radam, memfit::ademamix,
+                   memfit::rmsprop, memfit::adagrad, memfit::lion, memfit::signum>;
 using formats = list<memfit::fp32, memfit::bf16, memfit::fp16, memfit::dynamic8, memfit::float8,
                      memfit::linear8, memfit::blocked<memfit::float8, 64>>;
 using columns = list<memfit::fp32, memfit::bf16, memfit::fp16, memfit::stochastic<memfit::bf16>,

@@ -63,6 +63,18 @@ void add_trained(digest& all, Rule rule) {
     all.add(opt.moment_sync(0, slot));
 }
 
+// The constants of rules that warm up, which take roots, powers, logarithms and exponentials.
+void add_constants(digest& all) {
+  for (std::int64_t step = 1; step < 2000; step += step < 10 ? 1 : 97) {
+    auto const n = memfit::nadam{.momentum_decay = 0.02}.at(step);
+    auto const r = memfit::radam{.beta2 = 0.99}.at(step);
+    auto const m = memfit::ademamix{.alpha_warmup = 900, .beta3_warmup = 1700}.at(step);
+    all.add(std::vector{n.from_moment, n.from_gradient, r.step_size, r.eps, m.fresh3, m.alpha});
+    auto const x = static_cast<double>(step) / 2048;
+    all.add(std::vector{memfit::logarithm(x), memfit::exponential(-x), memfit::power(x, step)});
+  }
+}
+
 // A window of two micro-batches: summed in Param, scaled, clipped, stepped with, and cast to fp16.
 template <class Param>
 void add_window(digest& all) {
@@ -106,6 +118,7 @@ std::uint64_t MEMFIT_UNIT() {
   }
   add_trained<adamw, float8, fp32, float>(all, {.lr = 1e-2, .eps = 1e-6, .weight_decay = 0.1});
   add_trained<momentum, dynamic8, split<bf16>, bf16>(all, {.momentum = 0.8, .nesterov = true});
+  add_constants(all);
   add_window<fp32>(all);
   add_window<stochastic<bf16>>(all);
   add_window<split<bf16>>(all);

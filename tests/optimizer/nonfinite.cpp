@@ -113,6 +113,9 @@ TEST(nonfinite, adam_with_dynamic8_states_and_split_parameters) {
 TEST(nonfinite, momentum_with_linear8_states_and_master_parameters) {
   leaves_alone<memfit::momentum, memfit::linear8, memfit::master<memfit::fp16>>(not_finite);
 }
+TEST(nonfinite, lion_whose_signs_are_finite_whatever_they_are_of) {
+  leaves_alone<memfit::lion, memfit::float8, memfit::bf16>(not_finite);
+}
 TEST(nonfinite, sgd_with_bf16_parameters) {
   leaves_alone<memfit::sgd, memfit::fp32, memfit::bf16>(not_finite);
 }

@@ -27,5 +27,14 @@ TEST(table_dynamic8, adam_of_stochastic_bf16) {
 TEST(table_dynamic8, adamw_of_master_bf16) {
   test::hidden_row<memfit::adamw, dynamic8, memfit::master<bf16>>(test::table_adamw);
 }
+TEST(table_dynamic8, amsgradw) {
+  test::row_and_fp32<memfit::amsgradw, dynamic8>(test::table_amsgradw);
+}
+TEST(table_dynamic8, nadam) {
+  test::row_and_fp32<memfit::nadam, dynamic8>(test::table_nadam);
+}
+TEST(table_dynamic8, signum_of_stochastic_bf16) {
+  test::row_and_fp32<memfit::signum, dynamic8, memfit::stochastic<bf16>>(test::table_signum);
+}
 
 }  // namespace

@@ -27,5 +27,17 @@ TEST(table_float8, adamw_of_split_bf16) {
 TEST(table_float8, adam_of_master_fp16) {
   test::hidden_row<memfit::adam, float8, memfit::master<fp16>>(test::table_adam);
 }
+TEST(table_float8, rmsprop) {
+  test::row_and_fp32<memfit::rmsprop, float8>(test::table_rmsprop);
+}
+TEST(table_float8, lion_of_bf16) {
+  test::row_and_fp32<memfit::lion, float8, bf16>(test::table_lion);
+}
+TEST(table_float8, ademamix) {
+  test::row_and_fp32<memfit::ademamix, float8>(test::table_ademamix);
+}
+TEST(table_float8, amsgrad_of_bf16) {
+  test::row_and_fp32<memfit::amsgrad, float8, bf16>(test::table_amsgrad);
+}
 
 }  // namespace

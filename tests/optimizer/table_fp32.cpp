@@ -33,5 +33,14 @@ TEST(table_fp32, adamw_of_fp16) {
 TEST(table_fp32, momentum_of_split_bf16) {
   test::hidden_row<memfit::momentum, fp32, memfit::split<bf16>>(test::table_momentum);
 }
+TEST(table_fp32, rmsprop_of_bf16) {
+  test::row<memfit::rmsprop, fp32, bf16>(test::table_rmsprop);
+}
+TEST(table_fp32, adagrad_of_fp16) {
+  test::row<memfit::adagrad, fp32, fp16>(test::table_adagrad);
+}
+TEST(table_fp32, lion) {
+  test::row<memfit::lion, fp32>(test::table_lion);
+}
 
 }  // namespace

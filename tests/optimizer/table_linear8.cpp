@@ -15,5 +15,11 @@ TEST(table_linear8, nesterov) {
 TEST(table_linear8, adamw) {
   test::row<memfit::adamw, linear8>(test::table_adamw);
 }
+TEST(table_linear8, radam) {
+  test::row_and_fp32<memfit::radam, linear8>(test::table_radam);
+}
+TEST(table_linear8, adagrad) {
+  test::row_and_fp32<memfit::adagrad, linear8>(test::table_adagrad);
+}
 
 }  // namespace

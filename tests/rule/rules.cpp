@@ -1,5 +1,5 @@
 // The rules as element functions, called the way a user's own kernel calls them.
-// Against PyTorch's five steps, against the float64 reference within derived bounds, and their
+// Against PyTorch's steps, against the float64 reference within derived bounds, and their
 // constants.
 #include <gtest/gtest.h>
 
@@ -8,17 +8,19 @@
 #include <string>
 #include <vector>
 
-#include "support/golden_rules.hpp"
+#include "support/golden_rule_of.hpp"
 #include "support/inputs.hpp"
-#include "support/reference_of.hpp"
 #include "support/tracked.hpp"
 
 namespace {
 
 using reference::tracked;
 
-static_assert(memfit::rule<memfit::sgd> && memfit::rule<memfit::momentum>);
-static_assert(memfit::rule<memfit::adam> && memfit::rule<memfit::adamw>);
+template <class... Rules>
+constexpr bool are_rules = (memfit::rule<Rules> && ...);
+static_assert(are_rules<memfit::sgd, memfit::momentum, memfit::adam, memfit::adamw, memfit::amsgrad,
+                        memfit::amsgradw, memfit::nadam, memfit::radam, memfit::ademamix,
+                        memfit::rmsprop, memfit::adagrad, memfit::lion, memfit::signum>);
 
 template <class Rule>
 constexpr std::size_t slots = std::size(Rule::slots);
@@ -51,28 +53,9 @@ void follows_pytorch(Rule const& rule, golden::rule_case const& c) {
   }
 }
 
-TEST(rule, follows_pytorch_over_five_steps) {
-  int seen = 0;
-  for (auto const& c : golden::rule_cases()) {
-    double const lr = c["lr"], wd = c["weight_decay"];
-    if (c.rule == "sgd") {
-      follows_pytorch(memfit::sgd{.lr = lr, .weight_decay = wd}, c);
-    } else if (c.rule == "momentum") {
-      follows_pytorch(memfit::momentum{.lr = lr,
-                                       .momentum = c["momentum"],
-                                       .dampening = c["dampening"],
-                                       .nesterov = c["nesterov"] != 0,
-                                       .weight_decay = wd},
-                      c);
-    } else if (c.rule == "adam") {
-      follows_pytorch(memfit::adam{lr, c["beta1"], c["beta2"], c["eps"], wd}, c);
-    } else {
-      ASSERT_EQ(c.rule, "adamw");
-      follows_pytorch(memfit::adamw{lr, c["beta1"], c["beta2"], c["eps"], wd}, c);
-    }
-    ++seen;
-  }
-  EXPECT_EQ(seen, 6);
+TEST(rule, follows_pytorch_over_eight_steps) {
+  for (auto const& c : golden::rule_cases())
+    EXPECT_TRUE(golden::with_rule_of(c, [&c](auto rule) { follows_pytorch(rule, c); })) << c.rule;
 }
 
 /// Random parameters, moments and gradients at early and late steps; the moments start from zero.
@@ -81,14 +64,20 @@ void stays_within_fp32_rounding(Rule const& rule) {
   constexpr int count = 20000;
   auto const p = test::make_input(test::kind::normal, count, 1);
   auto const g = test::make_input(test::kind::lognormal, count, 2);
-  auto const m = test::make_input(test::kind::lognormal, count, 3);
-  auto const v = test::make_input(test::kind::lognormal, count, 4);
+  std::array<std::vector<float>, 3> moments;
+  for (std::size_t s = 0; s < slots<Rule>; ++s) {
+    moments[s] = test::make_input(test::kind::lognormal, count, 3 + s);
+    if (Rule::slots[s].range == memfit::range::non_negative)
+      for (auto& x : moments[s]) x = std::fabs(x);
+  }
   for (std::int64_t t : {1, 2, 7, 1000, 1'000'000}) {
     for (std::size_t i = 0; i < count; ++i) {
-      float const first = t == 1 ? 0 : m[i], second = t == 1 ? 0 : std::fabs(v[i]);
-      reference::element<float> e{p[i], {first, second}};
-      reference::element<tracked> exact{tracked::stored(p[i]),
-                                        {tracked::stored(first), tracked::stored(second)}};
+      reference::element<float> e{p[i], {}};
+      reference::element<tracked> exact{tracked::stored(p[i]), {}};
+      for (std::size_t s = 0; s < slots<Rule> && t > 1; ++s) {
+        e.s[s] = moments[s][i];
+        exact.s[s] = tracked::stored(moments[s][i]);
+      }
       step(rule, e, g[i], t);
       reference::of(rule)(exact, tracked::stored(g[i]), t);
       ASSERT_LE(std::fabs(double{e.p} - exact.p.value), 2 * exact.p.bound) << i << " step " << t;
@@ -107,29 +96,58 @@ TEST(rule, stays_within_the_rounding_of_fp32) {
       memfit::momentum{.lr = 0.05, .momentum = 0.8, .nesterov = true, .weight_decay = 0.1});
   stays_within_fp32_rounding(memfit::adam{0.02, 0.8, 0.95, 1e-3, 0.1});
   stays_within_fp32_rounding(memfit::adamw{0.02, 0.8, 0.95, 1e-3, 0.1});
+  stays_within_fp32_rounding(memfit::amsgrad{0.02, 0.8, 0.95, 1e-3, 0.1});
+  stays_within_fp32_rounding(memfit::amsgradw{0.02, 0.8, 0.95, 1e-3, 0.1});
+  stays_within_fp32_rounding(memfit::nadam{0.02, 0.8, 0.95, 1e-3, 0.1, 0.3});
+  stays_within_fp32_rounding(memfit::radam{0.02, 0.8, 0.95, 1e-3, 0.1});
+  stays_within_fp32_rounding(memfit::ademamix{0.02, 0.8, 0.95, 0.999, 6, 1e-3, 0.1, 2000, 3000});
+  stays_within_fp32_rounding(memfit::rmsprop{0.02, 0.9, 1e-3, 0.1});
+  stays_within_fp32_rounding(memfit::adagrad{0.02, 0.3, 1e-3, 0.1});
+  stays_within_fp32_rounding(memfit::lion{0.02, 0.8, 0.95, 0.1});
+  stays_within_fp32_rounding(memfit::signum{0.02, 0.8, 0.1});
+}
+
+template <class Rule>
+constexpr std::array<double, 5> adam_fields(Rule const& r) {
+  return {r.lr, r.beta1, r.beta2, r.eps, r.weight_decay};
 }
 
 TEST(rule, defaults_are_pytorchs) {
+  using five = std::array<double, 5>;
   EXPECT_EQ(memfit::sgd{}.lr, 1e-3);
   EXPECT_EQ(memfit::sgd{}.weight_decay, 0);
   EXPECT_EQ(memfit::momentum{}.dampening, 0);
   EXPECT_EQ(memfit::momentum{}.weight_decay, 0);
   EXPECT_FALSE(memfit::momentum{}.nesterov);
-  EXPECT_EQ(memfit::adam{}.weight_decay, 0);
-  EXPECT_EQ(memfit::adamw{}.lr, 1e-3);
-  EXPECT_EQ(memfit::adamw{}.beta1, 0.9);
-  EXPECT_EQ(memfit::adamw{}.beta2, 0.999);
-  EXPECT_EQ(memfit::adamw{}.eps, 1e-8);
-  EXPECT_EQ(memfit::adamw{}.weight_decay, 1e-2);
+  EXPECT_EQ(adam_fields(memfit::adam{}), (five{1e-3, 0.9, 0.999, 1e-8, 0}));
+  EXPECT_EQ(adam_fields(memfit::adamw{}), (five{1e-3, 0.9, 0.999, 1e-8, 1e-2}));
+  EXPECT_EQ(adam_fields(memfit::amsgrad{}), (five{1e-3, 0.9, 0.999, 1e-8, 0}));
+  EXPECT_EQ(adam_fields(memfit::amsgradw{}), (five{1e-3, 0.9, 0.999, 1e-8, 1e-2}));
+  EXPECT_EQ(adam_fields(memfit::radam{}), (five{1e-3, 0.9, 0.999, 1e-8, 0}));
+  EXPECT_EQ(adam_fields(memfit::nadam{}), (five{2e-3, 0.9, 0.999, 1e-8, 0}));
+  EXPECT_EQ(memfit::nadam{}.momentum_decay, 4e-3);
+  memfit::rmsprop const r;
+  EXPECT_EQ((std::array{r.lr, r.alpha, r.eps, r.weight_decay}),
+            (std::array{1e-2, 0.99, 1e-8, 0.0}));
+  memfit::adagrad const a;
+  EXPECT_EQ((std::array{a.lr, a.lr_decay, a.eps, a.weight_decay}),
+            (std::array{1e-2, 0.0, 1e-10, 0.0}));
+}
+
+TEST(rule, defaults_are_the_papers_where_pytorch_has_none) {
+  memfit::lion const l;
+  EXPECT_EQ((std::array{l.lr, l.beta1, l.beta2}), (std::array{1e-4, 0.9, 0.99}));
+  EXPECT_EQ(memfit::signum{}.momentum, 0.9);
+  memfit::ademamix const m;
+  EXPECT_EQ((std::array{m.beta1, m.beta2, m.beta3, m.eps}), (std::array{0.9, 0.999, 0.9999, 1e-8}));
 }
 
 template <class Rule>
 void is_still_at_zero(Rule const& rule) {
   reference::element<float> e{0.0f, {}};
-  for (int t = 1; t <= 3; ++t) step(rule, e, 0.0f, t);
+  for (int t : {1, 2, 1000}) step(rule, e, 0.0f, t);
   EXPECT_EQ(e.p, 0.0f);
-  EXPECT_EQ(e.s[0], 0.0f);
-  EXPECT_EQ(e.s[1], 0.0f);
+  EXPECT_EQ(e.s, (std::array<float, 3>{}));
 }
 
 TEST(rule, nothing_moves_without_gradient_and_moments_even_when_eps_is_zero) {
@@ -137,13 +155,100 @@ TEST(rule, nothing_moves_without_gradient_and_moments_even_when_eps_is_zero) {
   is_still_at_zero(memfit::momentum{});
   is_still_at_zero(memfit::adam{.eps = 0});
   is_still_at_zero(memfit::adamw{.eps = 0});
+  is_still_at_zero(memfit::amsgrad{.eps = 0});
+  is_still_at_zero(memfit::amsgradw{.eps = 0});
+  is_still_at_zero(memfit::nadam{.eps = 0});
+  is_still_at_zero(memfit::radam{.eps = 0});
+  is_still_at_zero(memfit::ademamix{.eps = 0});
+  is_still_at_zero(memfit::rmsprop{.eps = 0});
+  is_still_at_zero(memfit::adagrad{.eps = 0});
+  is_still_at_zero(memfit::lion{});
+  is_still_at_zero(memfit::signum{});
 }
 
-TEST(rule, a_first_moment_without_a_second_is_dropped) {
-  reference::element<float> e{1.0f, {0.5f, 0.0f}};
-  step(memfit::adamw{.weight_decay = 0}, e, 0.0f, 5);
-  EXPECT_EQ(e.p, 1.0f);
-  EXPECT_EQ(e.s[0], 0.0f);
+template <class Rule>
+void drops_what_has_no_second_moment(Rule rule) {
+  rule.weight_decay = 0;
+  // The square of the second gradient vanishes.
+  for (float g : {0.0f, 1e-30f}) {
+    reference::element<float> e{1.0f, {}};
+    for (std::size_t s = 0; s < slots<Rule>; ++s)
+      if (Rule::slots[s].range == memfit::range::any) e.s[s] = 0.5f;
+    step(rule, e, g, 500);
+    EXPECT_EQ(e.p, 1.0f);
+    EXPECT_EQ(e.s, (std::array<float, 3>{}));
+  }
+}
+
+TEST(rule, a_direction_without_a_second_moment_is_dropped) {
+  drops_what_has_no_second_moment(memfit::adam{});
+  drops_what_has_no_second_moment(memfit::adamw{});
+  drops_what_has_no_second_moment(memfit::amsgrad{});
+  drops_what_has_no_second_moment(memfit::amsgradw{});
+  drops_what_has_no_second_moment(memfit::nadam{});
+  drops_what_has_no_second_moment(memfit::radam{});
+  drops_what_has_no_second_moment(memfit::ademamix{});
+  drops_what_has_no_second_moment(memfit::rmsprop{});
+  drops_what_has_no_second_moment(memfit::adagrad{});
+}
+
+TEST(rule, the_maximum_of_amsgrad_never_falls) {
+  reference::element<float> e{0.0f, {}};
+  float most = 0;
+  for (int t = 1; t <= 100; ++t) {
+    step(memfit::amsgrad{.beta2 = 0.5}, e, t % 10 == 1 ? 1.0f : 0.0f, t);
+    EXPECT_GE(e.s[2], most);
+    EXPECT_GE(e.s[2], e.s[1]);
+    most = e.s[2];
+  }
+  EXPECT_GT(most, 100 * e.s[1]) << "the second moment has fallen since";
+}
+
+TEST(rule, nadam_knows_the_product_of_all_momenta_at_any_step) {
+  for (double beta1 : {0.0, 0.9, 0.999, 1 - 1e-6})
+    for (double decay : {0.0, 1e-5, 4e-3, 0.33, 1.0, 1e3}) {
+      memfit::nadam const rule{.beta1 = beta1, .momentum_decay = decay};
+      auto const momentum = [&](double t) { return beta1 * (1 - 0.5 * std::pow(0.96, t * decay)); };
+      double product = 1;
+      for (int t = 1; t <= 20'000; ++t) {
+        product *= momentum(t);
+        if (t > 10 && t % 1999 != 0) continue;
+        auto const constants = rule.at(t);
+        EXPECT_NEAR(constants.from_gradient, (1 - momentum(t)) / (1 - product), 1e-6)
+            << beta1 << ", " << decay << ", step " << t;
+        double const moment = momentum(t + 1) / (1 - product * momentum(t + 1));
+        EXPECT_NEAR(constants.from_moment, moment, 1e-6 * moment)
+            << beta1 << ", " << decay << ", step " << t;
+      }
+      // Steps that no loop over all of them could reach.
+      EXPECT_NEAR(rule.at(std::int64_t{1} << 60).from_gradient,
+                  decay == 0 ? 1 - beta1 / 2 : 1 - beta1, 1e-6);
+    }
+}
+
+TEST(rule, radam_rectifies_from_an_average_of_more_than_five_gradients_on) {
+  memfit::radam const rule;
+  for (int t : {1, 5}) EXPECT_EQ(rule.at(t).inverse_root_correction2, 0.0f) << t;
+  EXPECT_GT(rule.at(6).inverse_root_correction2, 0.0f);
+  EXPECT_NEAR(rule.at(1'000'000).step_size, 1e-3, 1e-9);
+  memfit::radam const never{.beta2 = 0.6};
+  EXPECT_EQ(never.at(1'000'000).inverse_root_correction2, 0.0f);
+}
+
+TEST(rule, ademamix_warms_up_by_half_lives_and_then_stays) {
+  memfit::ademamix const rule{.alpha_warmup = 1000, .beta3_warmup = 1000};
+  auto const half_life = [&](int t) { return -1 / std::log1p(-double{rule.at(t).fresh3}); };
+  double const from = -1 / std::log(0.9), to = -1 / std::log(0.9999);
+  for (int t : {1, 10, 500, 999, 1000, 5000}) {
+    double const done = std::min(t / 1000.0, 1.0);
+    EXPECT_NEAR(half_life(t), from + done * (to - from), 1e-6 * to) << t;
+    EXPECT_NEAR(rule.at(t).alpha, 5 * done, 1e-6) << t;
+  }
+  EXPECT_EQ(memfit::ademamix{}.at(1).alpha, 5.0f);
+  memfit::ademamix const shorter{.beta1 = 0.9, .beta3 = 0.5, .beta3_warmup = 10};
+  EXPECT_EQ(shorter.at(1).fresh3, 0.5f) << "beta3 is never above its end";
+  memfit::ademamix const from_nothing{.beta1 = 0, .beta3 = 0.99, .beta3_warmup = 10};
+  EXPECT_NEAR(from_nothing.at(5).fresh3, 1 - std::exp(2 * std::log(0.99)), 1e-7);
 }
 
 template <class Rule>
@@ -159,27 +264,60 @@ void names_the_field(double Rule::*field, std::string const& name, std::vector<d
   }
 }
 
+template <class Rule>
+void adam_names_its_fields() {
+  EXPECT_EQ(memfit::invalid_hyperparameter(Rule{}), nullptr);
+  names_the_field(&Rule::lr, "lr", {});
+  names_the_field(&Rule::beta1, "beta1", {1.0, 1.5});
+  names_the_field(&Rule::beta2, "beta2", {1.0, 1.5});
+  names_the_field(&Rule::eps, "eps", {});
+  names_the_field(&Rule::weight_decay, "weight_decay", {});
+}
+
 TEST(rule, names_the_hyperparameter_that_is_out_of_range) {
   EXPECT_EQ(memfit::invalid_hyperparameter(memfit::adamw{}), nullptr);
   EXPECT_EQ(memfit::invalid_hyperparameter(memfit::adam{.lr = 0, .beta1 = 0, .eps = 0}), nullptr);
   EXPECT_EQ(memfit::invalid_hyperparameter(memfit::sgd{}), nullptr);
   EXPECT_EQ(memfit::invalid_hyperparameter(memfit::momentum{}), nullptr);
+  EXPECT_EQ(memfit::invalid_hyperparameter(memfit::rmsprop{}), nullptr);
+  EXPECT_EQ(memfit::invalid_hyperparameter(memfit::adagrad{}), nullptr);
+  EXPECT_EQ(memfit::invalid_hyperparameter(memfit::lion{}), nullptr);
+  EXPECT_EQ(memfit::invalid_hyperparameter(memfit::signum{}), nullptr);
   names_the_field(&memfit::sgd::lr, "lr", {});
   names_the_field(&memfit::sgd::weight_decay, "weight_decay", {});
   names_the_field(&memfit::momentum::lr, "lr", {});
   names_the_field(&memfit::momentum::momentum, "momentum", {});
   names_the_field(&memfit::momentum::dampening, "dampening", {1.5});
   names_the_field(&memfit::momentum::weight_decay, "weight_decay", {});
-  names_the_field(&memfit::adam::lr, "lr", {});
-  names_the_field(&memfit::adam::beta1, "beta1", {1.0, 1.5});
-  names_the_field(&memfit::adam::beta2, "beta2", {1.0, 1.5});
-  names_the_field(&memfit::adam::eps, "eps", {});
-  names_the_field(&memfit::adam::weight_decay, "weight_decay", {});
-  names_the_field(&memfit::adamw::beta1, "beta1", {1.0});
-  names_the_field(&memfit::adamw::beta2, "beta2", {1.0});
-  names_the_field(&memfit::adamw::lr, "lr", {});
-  names_the_field(&memfit::adamw::eps, "eps", {});
-  names_the_field(&memfit::adamw::weight_decay, "weight_decay", {});
+  adam_names_its_fields<memfit::adam>();
+  adam_names_its_fields<memfit::adamw>();
+  adam_names_its_fields<memfit::amsgrad>();
+  adam_names_its_fields<memfit::amsgradw>();
+  adam_names_its_fields<memfit::nadam>();
+  names_the_field(&memfit::nadam::momentum_decay, "momentum_decay", {});
+  adam_names_its_fields<memfit::radam>();
+  adam_names_its_fields<memfit::ademamix>();
+  names_the_field(&memfit::ademamix::beta3, "beta3", {1.0, 1.5});
+  names_the_field(&memfit::ademamix::alpha, "alpha", {});
+  EXPECT_STREQ(memfit::invalid_hyperparameter(memfit::ademamix{.alpha_warmup = -1}),
+               "alpha_warmup");
+  EXPECT_STREQ(memfit::invalid_hyperparameter(memfit::ademamix{.beta3_warmup = -1}),
+               "beta3_warmup");
+  names_the_field(&memfit::rmsprop::lr, "lr", {});
+  names_the_field(&memfit::rmsprop::alpha, "alpha", {1.0, 1.5});
+  names_the_field(&memfit::rmsprop::eps, "eps", {});
+  names_the_field(&memfit::rmsprop::weight_decay, "weight_decay", {});
+  names_the_field(&memfit::adagrad::lr, "lr", {});
+  names_the_field(&memfit::adagrad::lr_decay, "lr_decay", {});
+  names_the_field(&memfit::adagrad::eps, "eps", {});
+  names_the_field(&memfit::adagrad::weight_decay, "weight_decay", {});
+  names_the_field(&memfit::lion::lr, "lr", {});
+  names_the_field(&memfit::lion::beta1, "beta1", {1.0, 1.5});
+  names_the_field(&memfit::lion::beta2, "beta2", {1.0, 1.5});
+  names_the_field(&memfit::lion::weight_decay, "weight_decay", {});
+  names_the_field(&memfit::signum::lr, "lr", {});
+  names_the_field(&memfit::signum::momentum, "momentum", {1.0, 1.5});
+  names_the_field(&memfit::signum::weight_decay, "weight_decay", {});
 }
 
 }  // namespace

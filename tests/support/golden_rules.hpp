@@ -18,10 +18,10 @@ using row = std::vector<double>;
 /// One step: the gradient handed in, the parameter and the moments after it.
 struct step {
   row g, p;
-  std::array<row, 2> s;
+  std::array<row, 3> s;
 };
 
-/// One rule with its hyper-parameters by PyTorch's names, the start and five steps.
+/// One rule with its hyper-parameters by PyTorch's names, the start and the steps.
 struct rule_case {
   std::string rule;
   std::map<std::string, double> fields;
@@ -60,7 +60,7 @@ inline std::vector<rule_case> rule_cases() {
       continue;
     }
     auto& last = current.steps.back();
-    (key == "g" ? last.g : key == "p" ? last.p : key == "s0" ? last.s[0] : last.s[1]) = values;
+    (key == "g" ? last.g : key == "p" ? last.p : last.s.at(std::stoul(key.substr(1)))) = values;
   }
   return cases;
 }

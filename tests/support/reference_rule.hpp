@@ -3,6 +3,7 @@
 // it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -13,13 +14,12 @@ namespace reference {
 template <class T>
 struct element {
   T p{};
-  std::array<T, 2> s{};
+  std::array<T, 3> s{};
 };
 
 /// Stochastic gradient descent, with L2 decay.
 struct sgd {
   double lr = 0, weight_decay = 0;
-  static constexpr int slots = 0;
 
   template <class T>
   void operator()(element<T>& e, T g, std::int64_t) const {
@@ -32,7 +32,6 @@ struct sgd {
 struct momentum {
   double lr = 0, beta = 0, dampening = 0, weight_decay = 0;
   bool nesterov = false;
-  static constexpr int slots = 1;
 
   template <class T>
   void operator()(element<T>& e, T g, std::int64_t step) const {
@@ -42,11 +41,21 @@ struct momentum {
   }
 };
 
-/// Kingma and Ba 2015 with L2 decay, or Loshchilov and Hutter 2019 with decoupled decay.
+inline double larger(double a, double b) {
+  return std::max(a, b);
+}
+inline double smaller(double a, double b) {
+  return std::min(a, b);
+}
+inline double sign(double a) {
+  return a > 0 ? 1 : a < 0 ? -1 : 0;
+}
+
+/// Kingma and Ba 2015 with L2 decay, or Loshchilov and Hutter 2019 with decoupled decay; of Reddi,
+/// Kale and Kumar 2018 where a maximum of the second moment is kept.
 struct adam {
   double lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0;
-  bool decoupled = false;
-  static constexpr int slots = 2;
+  bool decoupled = false, maximum = false;
 
   template <class T>
   void operator()(element<T>& e, T g, std::int64_t step) const {
@@ -56,12 +65,138 @@ struct adam {
     } else {
       g = g + T(weight_decay) * e.p;
     }
-    auto& [m, v] = e.s;
+    auto& [m, v, most] = e.s;
     m = T(beta1) * m + T(1 - beta1) * g;
     v = T(beta2) * v + T(1 - beta2) * (g * g);
+    // Where most is a maximum indeed, v exceeds it only where g * g does.
+    if (maximum) most = larger(most, smaller(v, g * g));
     double const t = static_cast<double>(step);
-    T const root = sqrt(v) / T(std::sqrt(1 - std::pow(beta2, t)));
+    T const root = sqrt(maximum ? most : v) / T(std::sqrt(1 - std::pow(beta2, t)));
     e.p = e.p - T(lr / (1 - std::pow(beta1, t))) * (m / (root + T(eps)));
+  }
+};
+
+/// Dozat 2016 with the momentum schedule and the L2 decay of PyTorch.
+struct nadam {
+  double lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0, momentum_decay = 0;
+
+  double momentum(double t) const { return beta1 * (1 - 0.5 * std::pow(0.96, t * momentum_decay)); }
+  template <class T>
+  void operator()(element<T>& e, T g, std::int64_t step) const {
+    using std::sqrt;
+    double const t = static_cast<double>(step);
+    double so_far = 1;
+    for (std::int64_t i = 1; i <= step && so_far > 1e-20; ++i)
+      so_far *= momentum(static_cast<double>(i));
+    double const next = momentum(t + 1);
+    g = g + T(weight_decay) * e.p;
+    auto& [m, v, unused] = e.s;
+    m = T(beta1) * m + T(1 - beta1) * g;
+    v = T(beta2) * v + T(1 - beta2) * (g * g);
+    T const root = sqrt(v) / T(std::sqrt(1 - std::pow(beta2, t))) + T(eps);
+    T const ahead = T(next / (1 - so_far * next)) * m + T((1 - momentum(t)) / (1 - so_far)) * g;
+    e.p = e.p - T(lr) * (ahead / root);
+  }
+};
+
+/// Liu et al. 2020 with the placement of eps and the L2 decay of PyTorch.
+struct radam {
+  double lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0;
+
+  template <class T>
+  void operator()(element<T>& e, T g, std::int64_t step) const {
+    using std::sqrt;
+    double const t = static_cast<double>(step);
+    g = g + T(weight_decay) * e.p;
+    auto& [m, v, unused] = e.s;
+    m = T(beta1) * m + T(1 - beta1) * g;
+    v = T(beta2) * v + T(1 - beta2) * (g * g);
+    double const correction2 = 1 - std::pow(beta2, t);
+    double const all = 2 / (1 - beta2) - 1;
+    double const now = all - 2 * t * std::pow(beta2, t) / correction2;
+    T const first = T(lr / (1 - std::pow(beta1, t))) * m;
+    if (now <= 5) {
+      e.p = e.p - first;
+      return;
+    }
+    double const r =
+        std::sqrt((now - 4) * (now - 2) * all / ((all - 4) * (all - 2) * now) * correction2);
+    e.p = e.p - T(r) * (first / (sqrt(v) + T(eps)));
+  }
+};
+
+/// Pagliardini, Ablin and Grangier 2024, with both warm-ups.
+struct ademamix {
+  double lr = 0, beta1 = 0, beta2 = 0, beta3 = 0, alpha = 0, eps = 0, weight_decay = 0;
+  double alpha_warmup = 0, beta3_warmup = 0;
+
+  double beta3_at(double t) const {
+    if (t >= beta3_warmup) return beta3;
+    double const done = t / beta3_warmup, start = std::log(beta1), end = std::log(beta3);
+    return std::min(std::exp(start * end / ((1 - done) * end + done * start)), beta3);
+  }
+  template <class T>
+  void operator()(element<T>& e, T g, std::int64_t step) const {
+    using std::sqrt;
+    double const t = static_cast<double>(step), b3 = beta3_at(t);
+    double const a = t < alpha_warmup ? t * alpha / alpha_warmup : alpha;
+    auto& [fast, v, slow] = e.s;
+    fast = T(beta1) * fast + T(1 - beta1) * g;
+    slow = T(b3) * slow + T(1 - b3) * g;
+    v = T(beta2) * v + T(1 - beta2) * (g * g);
+    T const root = sqrt(v) / T(std::sqrt(1 - std::pow(beta2, t))) + T(eps);
+    T const mixed = fast * T(1 / (1 - std::pow(beta1, t))) + T(a) * slow;
+    e.p = e.p * T(1 - lr * weight_decay) - T(lr) * (mixed / root);
+  }
+};
+
+/// Tieleman and Hinton 2012 with L2 decay.
+struct rmsprop {
+  double lr = 0, alpha = 0, eps = 0, weight_decay = 0;
+
+  template <class T>
+  void operator()(element<T>& e, T g, std::int64_t) const {
+    using std::sqrt;
+    g = g + T(weight_decay) * e.p;
+    e.s[0] = T(alpha) * e.s[0] + T(1 - alpha) * (g * g);
+    e.p = e.p - T(lr) * (g / (sqrt(e.s[0]) + T(eps)));
+  }
+};
+
+/// Duchi, Hazan and Singer 2011 with L2 decay and PyTorch's decay of the rate.
+struct adagrad {
+  double lr = 0, lr_decay = 0, eps = 0, weight_decay = 0;
+
+  template <class T>
+  void operator()(element<T>& e, T g, std::int64_t step) const {
+    using std::sqrt;
+    g = g + T(weight_decay) * e.p;
+    e.s[0] = e.s[0] + g * g;
+    double const rate = lr / (1 + static_cast<double>(step - 1) * lr_decay);
+    e.p = e.p - T(rate) * (g / (sqrt(e.s[0]) + T(eps)));
+  }
+};
+
+/// Chen et al. 2023.
+struct lion {
+  double lr = 0, beta1 = 0, beta2 = 0, weight_decay = 0;
+
+  template <class T>
+  void operator()(element<T>& e, T g, std::int64_t) const {
+    T const direction = sign(T(beta1) * e.s[0] + T(1 - beta1) * g);
+    e.p = e.p * T(1 - lr * weight_decay) - T(lr) * direction;
+    e.s[0] = T(beta2) * e.s[0] + T(1 - beta2) * g;
+  }
+};
+
+/// Bernstein et al. 2018 with decoupled decay.
+struct signum {
+  double lr = 0, beta = 0, weight_decay = 0;
+
+  template <class T>
+  void operator()(element<T>& e, T g, std::int64_t) const {
+    e.s[0] = T(beta) * e.s[0] + T(1 - beta) * g;
+    e.p = e.p * T(1 - lr * weight_decay) - T(lr) * sign(e.s[0]);
   }
 };
 

@@ -53,5 +53,16 @@ inline tracked sqrt(tracked a) {
   double const root = std::sqrt(a.value);
   return rounded(root, a.value > a.bound ? a.bound / root : std::sqrt(a.bound));
 }
+inline tracked larger(tracked a, tracked b) {
+  return {std::fmax(a.value, b.value), std::fmax(a.bound, b.bound)};
+}
+inline tracked smaller(tracked a, tracked b) {
+  return {std::fmin(a.value, b.value), std::fmax(a.bound, b.bound)};
+}
+/// -1, 0 or 1; what fp32 may give where it cannot tell.
+inline tracked sign(tracked a) {
+  if (a.value == 0) return tracked::stored(0);
+  return std::fabs(a.value) > a.bound ? tracked::stored(std::copysign(1, a.value)) : tracked(0, 1);
+}
 
 }  // namespace reference

@@ -49,6 +49,14 @@ MEMFIT_HD inline bool ordinary_scale(std::uint32_t scale_bits) {
   return scale_bits == 0 || (scale_bits >= 0x0d800000u && scale_bits <= 0x71800000u);  // 2^±100
 }
 
+/// The scale of a block whose largest magnitude has this pattern, as a pattern, for a slot of codec
+/// C; the largest itself where a codec has no scale or the next power of two is no float.
+template <class C, scaling S>
+MEMFIT_HD inline std::uint32_t scale_for(std::uint32_t most) {
+  if (!C::scaled || S == scaling::largest || most > 0x7f000000u) return most;
+  return (most + 0x007fffffu) & 0x7f800000u;
+}
+
 /// Brings a block's values to [-1, 1] by the correctly rounded inverse of its scale as it is
 /// stored. `Any` scales include those that are not ordinary, which take one multiplication by a
 /// power of two more.

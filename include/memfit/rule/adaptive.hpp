@@ -6,29 +6,24 @@
 #include <cstdint>
 
 #include "memfit/core/scalar.hpp"
-#include "memfit/rule/concept.hpp"
+#include "memfit/rule/moments.hpp"
 
 namespace memfit {
 
 namespace detail {
 
-/// What adam and adamw share: moments, bias correction and the step; they differ in the decay.
-struct adaptive_constants {
-  float beta1, fresh1, beta2, fresh2;
+/// What Adam and its relatives share: moments, bias correction and the step; they differ in the
+/// decay and in what is under the root.
+struct adaptive_constants : averages {
   float step_size;                 // lr / correction1
   float inverse_root_correction2;  // 1 / sqrt(correction2)
   float eps;
   double correction1, correction2;  // 1 - beta^step
 
-  /// Updates the moments and moves `kept`, the parameter as far as decay leaves it. A first moment
-  /// without a second one is dropped, so that nothing is ever divided by eps alone.
+  /// Where the step along the first moment brings `kept`, the parameter as far as decay leaves it.
   template <class F>
-  MEMFIT_HD F moved(F const& kept, F const& g, F (&s)[2]) const {
-    s[1] = fma(beta2, s[1], (fresh2 * g) * g);
-    auto const seen = s[1] > F(0.0f);
-    s[0] = select(seen, fma(beta1, s[0], fresh1 * g), F(0.0f));
-    F const root = fma(sqrt(s[1]), inverse_root_correction2, eps);
-    return fma(-step_size, select(seen, s[0] / root, F(0.0f)), kept);
+  MEMFIT_HD F stepped(F const& kept, F const& first, F const& second) const {
+    return fma(-step_size, over_root(first, second, inverse_root_correction2, eps), kept);
   }
 };
 
@@ -36,30 +31,13 @@ template <class Rule>
 MEMFIT_HD adaptive_constants adaptive_at(Rule const& r, std::int64_t step) {
   double const correction1 = 1.0 - power(r.beta1, step);
   double const correction2 = 1.0 - power(r.beta2, step);
-  return {static_cast<float>(r.beta1),
-          static_cast<float>(1.0 - r.beta1),
-          static_cast<float>(r.beta2),
-          static_cast<float>(1.0 - r.beta2),
+  return {averages_of(r),
           static_cast<float>(r.lr / correction1),
           static_cast<float>(1.0 / sqrt(correction2)),
           static_cast<float>(r.eps),
           correction1,
           correction2};
 }
-
-template <class Rule>
-char const* adaptive_invalid(Rule const& r) {
-  if (!decay_rate(r.beta1)) return "beta1";
-  if (!decay_rate(r.beta2)) return "beta2";
-  if (!finite_non_negative(r.lr / (1.0 - r.beta1))) return "lr";
-  if (!finite_non_negative(r.eps)) return "eps";
-  if (!finite_non_negative(r.weight_decay) || !finite_non_negative(r.lr * r.weight_decay))
-    return "weight_decay";
-  return nullptr;
-}
-
-inline constexpr std::array<slot, 2> adaptive_slots{
-    {{"exp_avg", range::any}, {"exp_avg_sq", range::non_negative}}};
 
 }  // namespace detail
 
@@ -72,20 +50,21 @@ struct adam {
   double eps = 1e-8;
   double weight_decay = 0.0;
 
-  static constexpr auto slots = detail::adaptive_slots;
+  static constexpr std::array<slot, 2> slots{detail::exp_avg, detail::exp_avg_sq};
 
   struct constants : detail::adaptive_constants {
     float weight_decay;
     template <class F>
     MEMFIT_HD void operator()(F& p, F g, F (&s)[2]) const {
-      p = this->moved(p, F(fma(weight_decay, p, g)), s);
+      this->take(F(fma(weight_decay, p, g)), s);
+      p = this->stepped(p, s[0], s[1]);
     }
   };
 
   MEMFIT_HD constants at(std::int64_t step) const {
     return {detail::adaptive_at(*this, step), static_cast<float>(weight_decay)};
   }
-  char const* invalid() const { return detail::adaptive_invalid(*this); }
+  char const* invalid() const { return detail::averages_invalid(*this); }
 };
 
 /// AdamW (arXiv 1711.05101): Adam with decoupled decay, p shrinks by lr weight_decay p.
@@ -96,20 +75,21 @@ struct adamw {
   double eps = 1e-8;
   double weight_decay = 1e-2;
 
-  static constexpr auto slots = detail::adaptive_slots;
+  static constexpr std::array<slot, 2> slots{detail::exp_avg, detail::exp_avg_sq};
 
   struct constants : detail::adaptive_constants {
     float keep;  // 1 - lr weight_decay
     template <class F>
     MEMFIT_HD void operator()(F& p, F g, F (&s)[2]) const {
-      p = this->moved(F(p * keep), g, s);
+      this->take(g, s);
+      p = this->stepped(F(p * keep), s[0], s[1]);
     }
   };
 
   MEMFIT_HD constants at(std::int64_t step) const {
-    return {detail::adaptive_at(*this, step), static_cast<float>(1.0 - product(lr, weight_decay))};
+    return {detail::adaptive_at(*this, step), detail::kept_by_decay(*this)};
   }
-  char const* invalid() const { return detail::adaptive_invalid(*this); }
+  char const* invalid() const { return detail::averages_invalid(*this); }
 };
 
 }  // namespace memfit

@@ -59,6 +59,13 @@ class warp_step {
   using code_at = typename codec_at<I>::code;
   template <int I>
   static constexpr range range_at = Rule::slots[I].range;
+  template <int I>
+  static constexpr scaling scaling_at = Rule::slots[I].scaling;
+  /// The scale of a block whose new moments of slot I have this largest magnitude.
+  template <int I>
+  __device__ static std::uint32_t new_scale(std::uint32_t most) {
+    return scale_for<codec_at<I>, scaling_at<I>>(most);
+  }
   __device__ static constexpr auto all_slots() { return std::make_integer_sequence<int, slots>(); }
 
   /// What a thread holds of a tile.
@@ -181,7 +188,7 @@ class warp_step {
     for (int g = 0; g < groups; ++g) {
       auto m = bits(most.of[I][g]);
       if constexpr (codec_at<I>::scaled) {
-        m = largest_of<layout<block>::sharing>(m);
+        m = new_scale<I>(largest_of<layout<block>::sharing>(m));
         most.of[I][g] = from_bits<float>(m);
         odd |= !ordinary_scale(m) | vanishes<I>(old.of[I][g]);
       } else {
@@ -329,7 +336,7 @@ class warp_step {
       moved |= x.inside & x.moves;
       left_alone += x.inside & !x.moves ? 1u : 0u;
     }
-    ((most[I] = largest_of<warp::lanes>(most[I])), ...);
+    ((most[I] = new_scale<I>(largest_of<warp::lanes>(most[I]))), ...);
     // A block in which nothing moves keeps its codes and scale as they are.
     if (!__any_sync(warp::everyone, moved)) return left_alone;
 #pragma unroll 1

@@ -103,6 +103,13 @@ class unit_step {
   using codec_at = slot_codec<Rule, Format, I>;
   template <int I>
   static constexpr range range_at = Rule::slots[I].range;
+  template <int I>
+  static constexpr scaling scaling_at = Rule::slots[I].scaling;
+  /// The scale of a block whose new moments of slot I have this largest magnitude.
+  template <int I>
+  static std::uint32_t new_scale(std::uint32_t most) {
+    return scale_for<codec_at<I>, scaling_at<I>>(most);
+  }
   static constexpr auto all_slots() { return std::make_integer_sequence<int, slots>(); }
 
   template <int... I>
@@ -214,7 +221,7 @@ class unit_step {
           write_parameter<F>(before, i);
         }
       }
-      ((now.most[I][b] = ops<F>::largest(most[I])), ...);
+      ((now.most[I][b] = new_scale<I>(ops<F>::largest(most[I]))), ...);
       if constexpr (Pending)
         ((settle<F, I>(before, b, write.masks[I]), store_scale<I>(before, b)), ...);
     }
@@ -472,7 +479,8 @@ class unit_step {
        ...);
     }
     for (int b = 0; b < blocks; ++b)
-      ((now.most[I][b] = largest_magnitude<F>(now.moment[I] + b * block, block)), ...);
+      ((now.most[I][b] = new_scale<I>(largest_magnitude<F>(now.moment[I] + b * block, block))),
+       ...);
     // A block in which nothing moves keeps its codes and scale as they are.
     for (int b = 0; b < blocks; ++b)
       if (moved[b]) write_block<F, true, rounding::fading_moment>(now, b, sequence);
