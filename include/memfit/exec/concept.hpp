@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "memfit/codec/column.hpp"
+#include "memfit/codec/storage.hpp"
 #include "memfit/core/memory.hpp"
 #include "memfit/core/random.hpp"
 #include "memfit/rule/concept.hpp"
@@ -117,9 +118,18 @@ struct step_item {
   }
 };
 
+/// How slot I of Rule is stored in Format.
+template <class Rule, class Format, int I>
+using slot_storage = storage<slot_format<Format, I>, Rule::slots[I].range, Rule::slots[I].scaling>;
+
 /// The codec that Format gives to slot I of Rule.
 template <class Rule, class Format, int I>
-using slot_codec = codec_for<Format, Rule::slots[I].range>;
+using slot_codec = typename slot_storage<Rule, Format, I>::codec;
+
+/// Whether Format has a format for every slot of Rule.
+template <class Rule, class Format>
+concept stores_rule = format<Format> &&
+    (detail::formats_in<Format> < 0 || detail::formats_in<Format> == slot_count<Rule>);
 
 /// An executor: memory of its own kind, copies within it and from and to the host, and a driver in
 /// member templates: `step<Rule, Format, Column>(item, gate)`, which takes the constants from the
