@@ -10,6 +10,7 @@
 #include "memfit/core/config.hpp"
 #include "memfit/core/lanes.hpp"
 #include "memfit/core/slot.hpp"
+#include "memfit/rule/hyperparameters.hpp"
 
 namespace memfit {
 
@@ -52,7 +53,9 @@ inline constexpr bool fits_value = takes_one_value_per_slot<Rule, F>();
 /// reference to an array of one value per slot; `k(p, g)` without slots. A product that feeds a sum
 /// is written as fma: left to the compiler, it may be rounded once or twice, and bits would differ.
 /// To step on a CUDA device, `at` and the call are MEMFIT_HD; power, product and sqrt of
-/// core/scalar.hpp give `at` the same bits there.
+/// core/scalar.hpp give `at` the same bits there. To be chosen at run time or saved, a rule has a
+/// name (`static constexpr char const* name = "adamw";`) and lists its hyper-parameters
+/// (`memfit::hyperparameter_list hyperparameters() { return {{"lr", lr}, {"beta", beta}}; }`).
 template <class Rule>
 concept rule = requires(Rule const& r) {
   std::size(Rule::slots);
