@@ -44,43 +44,43 @@ inline constexpr stored_type_row stored_types[] = {
     {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"C64", 8}};
 
 template <class E>
-struct stored_as;
+struct stored_element;
 template <>
-struct stored_as<float> {
+struct stored_element<float> {
   static constexpr auto value = stored_type::f32;
 };
 template <>
-struct stored_as<fp32> : stored_as<float> {};
+struct stored_element<fp32> : stored_element<float> {};
 template <>
-struct stored_as<bf16> {
+struct stored_element<bf16> {
   static constexpr auto value = stored_type::bf16;
 };
 template <>
-struct stored_as<fp16> {
+struct stored_element<fp16> {
   static constexpr auto value = stored_type::f16;
 };
 template <>
-struct stored_as<std::int64_t> {
+struct stored_element<std::int64_t> {
   static constexpr auto value = stored_type::i64;
 };
 template <>
-struct stored_as<std::uint64_t> {
+struct stored_element<std::uint64_t> {
   static constexpr auto value = stored_type::u64;
 };
 template <>
-struct stored_as<double> {
+struct stored_element<double> {
   static constexpr auto value = stored_type::f64;
 };
 template <>
-struct stored_as<std::uint32_t> {
+struct stored_element<std::uint32_t> {
   static constexpr auto value = stored_type::u32;
 };
 template <>
-struct stored_as<std::uint16_t> {
+struct stored_element<std::uint16_t> {
   static constexpr auto value = stored_type::u16;
 };
 template <>
-struct stored_as<std::uint8_t> {
+struct stored_element<std::uint8_t> {
   static constexpr auto value = stored_type::u8;
 };
 
@@ -88,7 +88,7 @@ struct stored_as<std::uint8_t> {
 
 /// How elements of type E are stored.
 template <class E>
-inline constexpr stored_type stored_as = detail::stored_as<std::remove_const_t<E>>::value;
+inline constexpr stored_type stored_as = detail::stored_element<std::remove_const_t<E>>::value;
 
 /// "F32", and the bytes of an element.
 constexpr char const* text_of(stored_type type) {
