@@ -34,6 +34,25 @@ constexpr bool rounds_at_random() {
 
 }  // namespace detail
 
+/// The code of element i, and another in its place: a half of a byte where two share one.
+template <codec C>
+MEMFIT_HD inline std::uint32_t load_code(typename C::code const* codes, std::int64_t i) {
+  if constexpr (code_width<C>() == 4)
+    return (std::uint32_t{codes[i / 2]} >> (4 * (i % 2))) & 0xfu;
+  else
+    return codes[i];
+}
+template <codec C>
+MEMFIT_HD inline void store_code(typename C::code* codes, std::int64_t i, std::uint32_t pattern) {
+  if constexpr (code_width<C>() == 4) {
+    auto const shift = 4 * (i % 2);
+    auto const other = std::uint32_t{codes[i / 2]} & (0xf0u >> shift);
+    codes[i / 2] = static_cast<typename C::code>(other | (pattern & 0xfu) << shift);
+  } else {
+    codes[i] = static_cast<typename C::code>(pattern);
+  }
+}
+
 /// A slot of this range and scaling in this format.
 template <block_format Format, range R, scaling S = scaling::largest>
 struct storage {
@@ -48,13 +67,16 @@ struct storage {
   static constexpr int width = code_width<codec>();
   static constexpr bool scaled = codec::scaled;
   static constexpr bool at_random = detail::rounds_at_random<Format, R>();
+  static constexpr std::int64_t code_size = sizeof(code);
+  static constexpr std::int64_t scale_size = sizeof(scale);
 
-  /// Bytes of the codes of n elements; those of their scales.
+  /// Bytes of the codes of n elements; those of their scales. Where two codes share a byte and n is
+  /// odd, the last high half is written as the code of zero.
   MEMFIT_HD static constexpr std::int64_t code_bytes(std::int64_t n) {
-    return width == 4 ? n / 2 + n % 2 : n * (width / 8);
+    return width == 4 ? n / 2 + n % 2 : n * code_size;
   }
   MEMFIT_HD static constexpr std::int64_t scale_bytes(std::int64_t n) {
-    return scaled ? block_count(n, block) * static_cast<std::int64_t>(sizeof(scale)) : 0;
+    return scaled ? block_count(n, block) * scale_size : 0;
   }
   /// Where the code of element i lies, which is even where two share a byte.
   MEMFIT_HD static code* at(void* codes, std::int64_t i) {
@@ -62,6 +84,13 @@ struct storage {
   }
   MEMFIT_HD static code const* at(void const* codes, std::int64_t i) {
     return static_cast<code const*>(codes) + (width == 4 ? i / 2 : i);
+  }
+  /// Where the scale of block b lies; null for codecs without.
+  MEMFIT_HD static scale* scale_at([[maybe_unused]] void* scales, [[maybe_unused]] std::int64_t b) {
+    if constexpr (scaled)
+      return static_cast<scale*>(scales) + b;
+    else
+      return nullptr;
   }
 
   /// The scale of block b; 1 for codecs without.

@@ -86,7 +86,7 @@ MEMFIT_HD constexpr std::int64_t bytes_of(scalar_kind kind) {
 /// Where one moment of one tensor lies: a code per element, a scale per block (null if unscaled).
 struct moment_ref {
   void* codes = nullptr;
-  float* scales = nullptr;
+  void* scales = nullptr;  ///< floats, or bf16 where the format says so
 };
 
 /// One tensor's share of a step: `count` elements of every column, and this step's constants.
@@ -133,8 +133,8 @@ concept stores_rule = format<Format> &&
 
 /// An executor: memory of its own kind, copies within it and from and to the host, and a driver in
 /// member templates: `step<Rule, Format, Column>(item, gate)`, which takes the constants from the
-/// item; `steps<Rule, Format, Column>()`, which makes a step_list; `quantize<Codec, R, Block>` and
-/// `dequantize<Codec, R, Block>`; `sum<Column>(item, call)`, which adds one tensor to sums, and
+/// item; `steps<Rule, Format, Column>()`, which makes a step_list; `quantize<Storage>` and
+/// `dequantize<Storage>`; `sum<Column>(item, call)`, which adds one tensor to sums, and
 /// `sums<Column>()`, which makes a sum_list; `norms()`, which makes a norm_list; and
 /// `once(program)`, which calls a trivially copyable function object a single time, marked
 /// MEMFIT_HD. All are ordered; copies from and to the host wait.

@@ -35,11 +35,7 @@ struct slot_coder {
 
 template <class C>
 std::uint32_t code_at(void const* codes, std::int64_t i) {
-  auto const* const all = static_cast<typename C::code const*>(codes);
-  if constexpr (code_width<C>() == 4)
-    return std::uint32_t{all[i / 2]} >> (4 * (i % 2)) & code_bits<C>;
-  else
-    return all[i];
+  return load_code<C>(static_cast<typename C::code const*>(codes), i);
 }
 
 /// Scalars are stored as what they are, codes as integers.
@@ -83,16 +79,14 @@ void encode_slot(float const* x, std::int64_t n, void* codes, void* scales) {
     Storage::store_scale(scales, first / Storage::block, scale);
     normalizer<float, true> const normalize(from_bits<float>(scale));
     for (auto i = first; i < end; ++i) {
-      auto const code =
+      std::uint32_t const code =
           encode_moment<C, Storage::values>(C::scaled ? normalize(x[i]) : x[i], x[i] > 0.0f) &
           code_bits<C>;
-      auto& to = *Storage::at(codes, i);
-      if (Storage::width == 4 && i % 2 == 1)
-        to = static_cast<typename C::code>(to | code << 4);
-      else
-        to = static_cast<typename C::code>(code);
+      store_code<C>(static_cast<typename C::code*>(codes), i, code);
     }
   }
+  if (Storage::width == 4 && n % 2 == 1)
+    store_code<C>(static_cast<typename C::code*>(codes), n, C::zero);
 }
 
 /// The name, block size and type of scales of a slot's format.

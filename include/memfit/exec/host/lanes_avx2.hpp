@@ -366,6 +366,22 @@ struct ops<avx2::f32> {
     MEMFIT_STORE(r, _mm256_cvtepu8_epi32(_mm_loadu_si64(p)));
     return r;
   }
+  /// Half bytes, the low one of each byte first.
+  MEMFIT_AVX2_HOST static uint load_halves(std::uint8_t const* p) {
+    uint r;
+    auto const x = _mm_loadu_si32(p);
+    auto const y = _mm_unpacklo_epi8(x, _mm_srli_epi16(x, 4));
+    auto const z = _mm256_cvtepu8_epi32(_mm_and_si128(y, _mm_set1_epi8(0xf)));
+    MEMFIT_STORE(r, z);
+    return r;
+  }
+  MEMFIT_AVX2_HOST static void store_halves(std::uint8_t* p, uint const& a) {
+    auto const x = _mm256_and_si256(MEMFIT_LOAD(a), _mm256_set1_epi32(0xf));
+    auto const y = _mm256_permute4x64_epi64(_mm256_packus_epi32(x, x), 0x08);
+    auto const z = _mm256_castsi256_si128(y);
+    auto const pairs = _mm_maddubs_epi16(_mm_packus_epi16(z, z), _mm_set1_epi16(0x1001));
+    _mm_storeu_si32(p, _mm_packus_epi16(pairs, pairs));
+  }
   MEMFIT_AVX2_HOST static void store(std::uint32_t* p, uint const& a) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), MEMFIT_LOAD(a));
   }

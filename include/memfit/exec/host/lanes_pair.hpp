@@ -163,6 +163,13 @@ struct ops<paired::f32<F>> {
     return {base::load_patterns(p), base::load_patterns(p + base::width)};
   }
   static f32 from_fp16(uint16 const& h) { return {base::from_fp16(h.a), base::from_fp16(h.b)}; }
+  static uint load_halves(std::uint8_t const* p) {
+    return {base::load_halves(p), base::load_halves(p + base::width / 2)};
+  }
+  static void store_halves(std::uint8_t* p, uint const& x) {
+    base::store_halves(p, x.a);
+    base::store_halves(p + base::width / 2, x.b);
+  }
   template <class P, class V>
   static void store(P* p, V const& x) {
     base::store(p, x.a);
