@@ -58,18 +58,6 @@ struct run {
   }
 };
 
-/// Of the data of all tensors.
-std::string data_of(std::string const& path) {
-  memfit::tensor_file const f(path);
-  std::string all;
-  for (auto const& t : f.tensors()) {
-    std::string one(static_cast<std::size_t>(t.bytes()), '\0');
-    f.read(t, 0, one.data(), t.bytes());
-    all += t.name + memfit::text_of(t.type) + one;
-  }
-  return all;
-}
-
 template <class Format>
 void resumes_at_every_counter() {
   test::folder const in;
@@ -83,7 +71,7 @@ void resumes_at_every_counter() {
     run<Format> uninterrupted, resumed;
     memfit::load_state(in / "first", uninterrupted.opt);
     memfit::save_state(in / "second", uninterrupted.opt);
-    EXPECT_EQ(test::content(in / "second"), test::content(in / "first")) << t;
+    EXPECT_TRUE(test::content(in / "second") == test::content(in / "first")) << t;
     EXPECT_EQ(uninterrupted.opt.steps_sync(0), t);
     EXPECT_EQ(uninterrupted.opt.rule().lr, 1e-2);
     uninterrupted.w = resumed.w = trained.w;
@@ -95,7 +83,7 @@ void resumes_at_every_counter() {
     EXPECT_NE(test::bytes_of(resumed.w), test::bytes_of(trained.w)) << t;
     memfit::save_state(in / "a", uninterrupted.opt);
     memfit::save_state(in / "b", resumed.opt);
-    EXPECT_EQ(data_of(in / "a"), data_of(in / "b")) << t;
+    EXPECT_TRUE(test::content(in / "a") == test::content(in / "b")) << t;
   }
 }
 
@@ -122,7 +110,7 @@ TEST(ST_02, the_reported_moments_keep_every_bit) {
   for (float m : second.opt.moment_sync(0, 0)) ASSERT_EQ(memfit::bits(m), 0x3dcccccdu);
   for (float v : second.opt.moment_sync(0, 1)) ASSERT_EQ(v, 1e-12f);
   memfit::save_state(in / "g", second.opt);
-  EXPECT_EQ(test::content(in / "f"), test::content(in / "g"));
+  EXPECT_TRUE(test::content(in / "f") == test::content(in / "g"));
 }
 
 TEST(ST_02, another_type_is_refused_unless_asked_for) {
@@ -138,7 +126,7 @@ TEST(ST_02, another_type_is_refused_unless_asked_for) {
       [&] { memfit::load_state(in / "wide", narrow.opt); },
       {"format.w.exp_avg", "'fp32'", "'dynamic8, block 256, scales F32'"});
   memfit::save_state(in / "narrow", narrow.opt);
-  EXPECT_EQ(test::content(in / "narrow"), before);
+  EXPECT_TRUE(test::content(in / "narrow") == before);
 
   auto const decoded = narrow.opt.moment_sync(0, 1);
   memfit::load_state(in / "narrow", memfit::states(wide.opt, {.convert = true}));
@@ -146,8 +134,8 @@ TEST(ST_02, another_type_is_refused_unless_asked_for) {
   memfit::save_state(in / "wide", wide.opt);
   run<memfit::dynamic8> again;
   memfit::load_state(in / "wide", memfit::states(again.opt, {.convert = true}));
-  memfit::save_state(in / "again", again.opt);
-  EXPECT_EQ(test::content(in / "again"), before);  // values of a code are coded as themselves
+  EXPECT_EQ(again.opt.moment_sync(0, 1), decoded);  // values of codes are coded as themselves
+  EXPECT_EQ(again.opt.steps_sync(0), 1);
 }
 
 }  // namespace

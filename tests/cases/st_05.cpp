@@ -43,7 +43,7 @@ struct trained {
     test::write(in / "f", content);
     test::expect_refusal<file_error>([&] { tensor_file const f(in / "f"); }, said);
     test::expect_refusal<file_error>([&] { memfit::load_state(in / "f", opt); }, said);
-    EXPECT_EQ(saved(), before);
+    EXPECT_TRUE(saved() == before);
   }
 };
 
@@ -118,7 +118,8 @@ TEST(ST_05, h_metadata_alone) {
   EXPECT_TRUE(f.tensors().empty());
   EXPECT_EQ(f.words(), (memfit::stored_words{{"k", "v"}}));
   memfit::tensor_file_writer(in / "f", {}).commit();
-  EXPECT_TRUE(tensor_file(in / "f").words().empty());
+  tensor_file const nothing(in / "f");
+  EXPECT_TRUE(nothing.words().empty());
   test::write(in / "f", test::tensor_file(R"({"__metadata__":{"k":"v"}})", ""));
   EXPECT_EQ(*tensor_file(in / "f").word("k"), "v");
 }
@@ -169,7 +170,8 @@ TEST(ST_05, written_files_have_padded_headers_and_no_gaps) {
     EXPECT_EQ((8 + length) % 8, 0u);
     EXPECT_EQ(content[8], '{');
     std::int64_t data = 0;
-    for (auto const& stored : tensor_file(t.in / "f").tensors()) data += stored.bytes();
+    tensor_file const f(t.in / "f");
+    for (auto const& stored : f.tensors()) data += stored.bytes();
     EXPECT_EQ(content.size(), 8 + length + static_cast<std::uint64_t>(data));
   }
 }

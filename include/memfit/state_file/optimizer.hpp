@@ -114,7 +114,7 @@ class optimizer_part_base : public state_part {
     for (auto const& t : all.tensors) {
       say("tensor." + t.name, text_of_tensor(number++, t.count));
       for (auto const& s : t.slots) {
-        say(format_key(t, s), s.face.layout.text());
+        words.emplace_back(format_key(t, s), s.face.layout.text());
         tensors.push_back(codes_of(t, s, *s.face.coder));
         if (s.face.coder->scaled) tensors.push_back(scales_of(t, s, s.face.layout));
       }

@@ -34,10 +34,12 @@ class tensor_file {
   }
 
   std::string const& path() const { return path_; }
-  /// All tensors, by name.
-  std::vector<stored_tensor> const& tensors() const { return tensors_; }
+  /// All tensors, by name. Not of a temporary, over whose tensors one might loop.
+  std::vector<stored_tensor> const& tensors() const& { return tensors_; }
+  std::vector<stored_tensor> const& tensors() const&& = delete;
   /// What is written beside them, by key.
-  stored_words const& words() const { return words_; }
+  stored_words const& words() const& { return words_; }
+  stored_words const& words() const&& = delete;
 
   /// The tensor of this name, or null.
   stored_tensor const* find(std::string_view name) const {
