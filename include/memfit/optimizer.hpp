@@ -34,6 +34,10 @@
 
 namespace memfit {
 
+namespace detail {
+struct state_access;
+}  // namespace detail
+
 /// What an optimizer does besides its rule and format.
 struct optimizer_options {
   /// Tensors of at least this many elements have quantized moments, smaller ones fp32.
@@ -347,6 +351,8 @@ class optimizer {
   }
 
  private:
+  friend detail::state_access;  // which files of states are written and read by
+
   static constexpr int slots = slot_count<Rule>;
   static constexpr auto all_slots() { return std::make_integer_sequence<int, slots>(); }
   static constexpr std::size_t index_of(std::int64_t i) { return static_cast<std::size_t>(i); }

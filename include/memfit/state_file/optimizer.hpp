@@ -1,0 +1,335 @@
+// An optimizer's part of a file of states: every column of every tensor, and what it takes to go on
+// from them as if nothing had been.
+// Used by save_state and load_state.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "memfit/names.hpp"
+#include "memfit/optimizer.hpp"
+#include "memfit/rule/hyperparameters.hpp"
+#include "memfit/state_file/part.hpp"
+#include "memfit/state_file/slot.hpp"
+
+namespace memfit {
+
+namespace detail {
+
+/// What an optimizer stores of a slot of a tensor, in the executor's memory.
+struct slot_columns {
+  char const* name;
+  slot_face face;
+  void* codes;
+  void* scales;
+};
+
+/// What it stores of a tensor.
+struct tensor_columns {
+  std::string name;
+  std::int64_t count;
+  stored_type kept_type;
+  void* kept;  ///< null: nothing
+  std::int64_t* steps;
+  std::vector<slot_columns> slots;
+};
+
+/// All that does not depend on its type.
+struct optimizer_columns {
+  machine<> const* of;
+  std::string rule, parameter;
+  std::uint64_t seed;
+  void* nonfinite;
+  std::vector<tensor_columns> tensors;
+};
+
+/// Reaches what an optimizer stores.
+struct state_access {
+  template <class Rule, class Format, class Param>
+  static optimizer_columns columns(optimizer<Rule, Format, Param> const& o) {
+    optimizer_columns all{&*o.engine_,     name_or_none<Rule>(), name_or_none<Param>(),
+                          o.options_.seed, o.nonfinite_.data(),  {}};
+    for (auto const& e : o.entries_) {
+      auto const number = std::to_string(all.tensors.size());
+      tensor_columns t{e.name.empty() ? "#" + number : e.name,
+                       e.count,
+                       kept_type<typename column_for<Param>::kept>(),
+                       e.kept.data(),
+                       e.steps,
+                       {}};
+      if (e.quantized)
+        add_slots<Rule, Format>(e, t.slots, o.all_slots());
+      else
+        add_slots<Rule, fp32>(e, t.slots, o.all_slots());
+      all.tensors.push_back(std::move(t));
+    }
+    return all;
+  }
+  template <class Optimizer>
+  static void set_seed(Optimizer& o, std::uint64_t seed) {
+    o.options_.seed = seed;
+  }
+
+ private:
+  template <class Kept>
+  static constexpr stored_type kept_type() {
+    if constexpr (std::is_void_v<Kept>)
+      return stored_type::u8;
+    else
+      return stored_as<Kept>;
+  }
+  template <class Rule, class Format, class Entry, int... Slot>
+  static void add_slots([[maybe_unused]] Entry const& e,
+                        [[maybe_unused]] std::vector<slot_columns>& to,
+                        std::integer_sequence<int, Slot...>) {
+    (to.push_back(
+         {Rule::slots[Slot].name,
+          face_of<slot_format<Format, Slot>, Rule::slots[Slot].range, Rule::slots[Slot].scaling>(),
+          e.moments[Slot].codes.data(), e.moments[Slot].scales.data()}),
+     ...);
+  }
+};
+
+/// The part of an optimizer, but for its rule, whose type only its heir knows.
+class optimizer_part_base : public state_part {
+ public:
+  explicit optimizer_part_base(part_options options) : options_(std::move(options)) {}
+
+  void list(std::vector<stored_tensor>& tensors, stored_words& words) override {
+    auto const all = columns();
+    auto const say = [&](std::string const& what, std::string const& text) {
+      words.emplace_back(key(what), text);
+    };
+    say("optimizer.layout", layout);
+    say("optimizer.rule", all.rule);
+    say("optimizer.parameter", all.parameter);
+    say("optimizer.tensors", std::to_string(all.tensors.size()));
+    say("optimizer.seed", text_of_number(all.seed));
+    list_rule(words);
+    tensors.push_back({key("optimizer.nonfinite"), stored_type::u64, {}});
+    std::int64_t number = 0;
+    for (auto const& t : all.tensors) {
+      say("tensor." + t.name, text_of_tensor(number++, t.count));
+      for (auto const& s : t.slots) {
+        words.emplace_back(format_key(t, s), s.face.layout.text());
+        tensors.push_back(codes_of(t, s, *s.face.coder));
+        if (s.face.coder->scaled) tensors.push_back(scales_of(t, s, s.face.layout));
+      }
+      if (t.kept != nullptr) tensors.push_back(kept_of(t));
+      tensors.push_back(steps_of(t));
+    }
+  }
+
+  void write(tensor_file_writer& to, std::size_t first) override {
+    auto const all = columns();
+    column_mover mover(*all.of);
+    mover.write(to, first++, all.nonfinite);
+    for (auto const& t : all.tensors) {
+      for (auto const& s : t.slots) {
+        mover.write(to, first++, s.codes);
+        if (s.face.coder->scaled) mover.write(to, first++, s.scales);
+      }
+      if (t.kept != nullptr) mover.write(to, first++, t.kept);
+      mover.write(to, first++, t.steps);
+    }
+  }
+
+  void prepare(tensor_file const& from) override {
+    auto const all = columns();
+    require_word(from, key("optimizer.layout"), layout);
+    require_word(from, key("optimizer.rule"), all.rule);
+    require_word(from, key("optimizer.parameter"), all.parameter);
+    require_word(from, key("optimizer.tensors"), std::to_string(all.tensors.size()));
+    seed_ = required_number<std::uint64_t>(from, key("optimizer.seed"));
+    prepare_rule(from);
+    copies_.clear();
+    recodings_.clear();
+    copy(from, {key("optimizer.nonfinite"), stored_type::u64, {}}, all.nonfinite);
+    std::int64_t number = 0;
+    for (auto const& t : all.tensors) {
+      require_word(from, key("tensor." + t.name), text_of_tensor(number++, t.count));
+      for (auto const& s : t.slots) prepare_slot(from, t, s);
+      if (t.kept != nullptr) copy(from, kept_of(t), t.kept);
+      auto const steps = steps_of(t);
+      copy(from, steps, t.steps);
+      std::int64_t count = 0;
+      from.read(from.at(steps.name), 0, &count, sizeof count);
+      if (count < 0) from.refuse(steps.name, std::to_string(count) + " steps");
+    }
+    movers_.clear();
+    movers_.emplace_back(*all.of);
+    of_ = all.of;
+  }
+
+  void take(tensor_file const& from) override {
+    for (auto const& c : copies_) movers_[0].take(from, *c.from, c.to);
+    for (auto& r : recodings_) recode(from, r);
+    take_rule();
+    set_seed(seed_);
+  }
+
+ protected:
+  virtual optimizer_columns columns() const = 0;
+  virtual void list_rule(stored_words& words) const = 0;
+  virtual void prepare_rule(tensor_file const& from) = 0;
+  virtual void take_rule() = 0;
+  virtual void set_seed(std::uint64_t seed) = 0;
+
+  std::string key(std::string const& what) const { return options_.prefix + what; }
+
+ private:
+  static constexpr char const* layout = "1";
+
+  struct copied {
+    stored_tensor const* from;
+    void* to;
+  };
+  /// A slot whose numbers are coded anew.
+  struct recoded {
+    slot_source from;
+    slot_columns to;
+    std::vector<std::uint32_t> codes, scales;
+  };
+
+  static std::string text_of_tensor(std::int64_t number, std::int64_t count) {
+    return "number " + std::to_string(number) + ", " + std::to_string(count) + " elements";
+  }
+  std::string format_key(tensor_columns const& t, slot_columns const& s) const {
+    return key("format." + t.name + "." + s.name);
+  }
+  stored_tensor codes_of(tensor_columns const& t, slot_columns const& s,
+                         slot_coder const& coder) const {
+    auto const n = coder.width < 8 ? coder.code_bytes(t.count) : t.count;
+    return {key(t.name + "." + s.name + (coder.scaled ? ".codes" : "")), coder.type, {n}};
+  }
+  stored_tensor scales_of(tensor_columns const& t, slot_columns const& s,
+                          slot_layout const& how) const {
+    return {key(t.name + "." + s.name + ".scales"), how.scales, {block_count(t.count, how.block)}};
+  }
+  stored_tensor kept_of(tensor_columns const& t) const {
+    return {key(t.name + ".kept"), t.kept_type, {t.count}};
+  }
+  stored_tensor steps_of(tensor_columns const& t) const {
+    return {key(t.name + ".step"), stored_type::i64, {}};
+  }
+
+  void copy(tensor_file const& file, stored_tensor const& expected, void* to) {
+    copies_.push_back({&required_tensor(file, expected), to});
+  }
+
+  void prepare_slot(tensor_file const& file, tensor_columns const& t, slot_columns const& s) {
+    auto const& own = s.face.layout;
+    auto const how = format_key(t, s);
+    if (!options_.convert) require_word(file, how, own.text());
+    slot_layout found;
+    auto const& text = required_word(file, how);
+    if (!slot_layout::parse(text, found))
+      file.refuse(how + " is " + shown(text) + ", which names no format");
+    bool const same = found == own;
+    slot_coder const* const coder =
+        found.format == own.format ? s.face.coder : coder_named(found.format, s.face.values);
+    if (coder == nullptr || coder->scaled != (found.block != 0))
+      file.refuse(how + " is " + shown(text) + ", which cannot be converted to " +
+                  shown(own.text()));
+    auto const& codes = required_tensor(file, codes_of(t, s, *coder));
+    stored_tensor const* scales = nullptr;
+    if (coder->scaled) scales = &required_tensor(file, scales_of(t, s, found));
+    slot_source source(codes, scales, *coder, found, t.count);
+    auto const limit = s.face.limit;
+    source.for_each_part(file, [&](std::int64_t first, std::int64_t n, float const* x) {
+      for (std::int64_t i = 0; i < n; ++i)
+        if (bits(abs(x[i])) >= limit)
+          file.refuse(codes.name, "element " + std::to_string(first + i) + " is " +
+                                      std::to_string(x[i]) + ", too much for " + shown(own.text()));
+    });
+    if (same) {
+      copies_.push_back({&codes, s.codes});
+      if (scales != nullptr) copies_.push_back({scales, s.scales});
+    } else {
+      recodings_.push_back({std::move(source), s, {}, {}});
+      auto& r = recodings_.back();
+      auto const n = t.count < slot_source::at_once ? t.count : slot_source::at_once;
+      r.codes.resize(words_for(s.face.coder->code_bytes(n)));
+      if (s.face.coder->scaled)
+        r.scales.resize(words_for(block_count(n, own.block) * bytes_of(own.scales)));
+    }
+  }
+  static std::size_t words_for(std::int64_t bytes) {
+    return static_cast<std::size_t>((bytes + 3) / 4);
+  }
+
+  void recode(tensor_file const& file, recoded& r) const {
+    auto const& face = r.to.face;
+    auto const put = [&](void* to, std::int64_t at, void const* from, std::int64_t bytes) {
+      of_->copy_from_host(static_cast<char*>(to) + at, from, bytes);
+    };
+    r.from.for_each_part(file, [&](std::int64_t first, std::int64_t n, float const* x) {
+      face.encode(x, n, r.codes.data(), r.scales.data());
+      put(r.to.codes, face.coder->code_bytes(first), r.codes.data(), face.coder->code_bytes(n));
+      if (!face.coder->scaled) return;
+      auto const size = bytes_of(face.layout.scales);
+      put(r.to.scales, first / face.layout.block * size, r.scales.data(),
+          block_count(n, face.layout.block) * size);
+    });
+  }
+
+  part_options options_;
+  std::uint64_t seed_ = 0;
+  std::vector<copied> copies_;
+  std::vector<recoded> recodings_;
+  std::vector<column_mover> movers_;  // one, once it is prepared
+  machine<> const* of_ = nullptr;
+};
+
+template <class Rule, class Format, class Param>
+class optimizer_part final : public optimizer_part_base {
+ public:
+  optimizer_part(optimizer<Rule, Format, Param>& of, part_options options)
+      : optimizer_part_base(std::move(options)), optimizer_(&of), rule_(of.rule()) {}
+
+ protected:
+  optimizer_columns columns() const override { return state_access::columns(*optimizer_); }
+  void set_seed(std::uint64_t seed) override { state_access::set_seed(*optimizer_, seed); }
+  void list_rule([[maybe_unused]] stored_words& words) const override {
+    if constexpr (lists_hyperparameters<Rule>)
+      for_each_hyperparameter(optimizer_->rule(), [&](std::string_view name, double value) {
+        words.emplace_back(rule_key(name), text_of_number(value));
+      });
+  }
+  void prepare_rule([[maybe_unused]] tensor_file const& from) override {
+    rule_ = optimizer_->rule();
+    if constexpr (lists_hyperparameters<Rule>) {
+      for (auto const& h : rule_.hyperparameters())
+        if (!h.set(required_number<double>(from, rule_key(h.name()))))
+          from.refuse(rule_key(h.name()) + " is " + shown(*from.word(rule_key(h.name()))));
+      if (char const* const bad = invalid_hyperparameter(rule_))
+        from.refuse(rule_key(bad) + " is out of range or not finite");
+    }
+  }
+  void take_rule() override { optimizer_->rule() = rule_; }
+
+ private:
+  std::string rule_key(std::string_view name) const {
+    return key("optimizer.rule." + std::string(name));
+  }
+
+  optimizer<Rule, Format, Param>* optimizer_;
+  Rule rule_;
+};
+
+}  // namespace detail
+
+/// An optimizer as a part of a file: for each tensor one tensor of the file per column (codes and
+/// scales of each slot, what the parameter column keeps, the step counter), and as words its rule,
+/// hyper-parameters, formats, tensors in order, seed and the layout. The parameters themselves are
+/// the user's to save. It must outlive the part.
+template <rule Rule, format Format, class Param>
+detail::optimizer_part<Rule, Format, Param> states(optimizer<Rule, Format, Param>& of,
+                                                   part_options options = {}) {
+  return {of, std::move(options)};
+}
+
+}  // namespace memfit
