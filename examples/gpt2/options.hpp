@@ -34,7 +34,7 @@ struct options {
   checkpoint_choice checkpoint;
   bool checkpoint_report = false;
   std::optional<std::filesystem::path> checkpoint_svg;
-  std::optional<std::filesystem::path> log;
+  std::optional<std::filesystem::path> log, captured_gradients;
   index sample = 0;
   double temperature = 0.8;
 };
