@@ -63,6 +63,10 @@ inline constexpr memfit::adagrad table_adagrad{
     .lr = 0.02, .lr_decay = 0.3, .eps = 1e-3, .weight_decay = 0.1};
 inline constexpr memfit::lion table_lion{
     .lr = 0.02, .beta1 = 0.8, .beta2 = 0.95, .weight_decay = 0.1};
+inline constexpr memfit::lamb table_lamb{
+    .lr = 0.02, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.1};
+inline constexpr memfit::lars table_lars{
+    .lr = 0.5, .momentum = 0.8, .weight_decay = 0.1, .trust_coefficient = 0.01, .eps = 1e-3};
 inline constexpr memfit::signum table_signum{.lr = 0.02, .momentum = 0.8, .weight_decay = 0.1};
 
 inline constexpr int table_steps = 4;
@@ -263,12 +267,18 @@ void follows_the_reference(Rule const& rule, kind k) {
     for (std::size_t i = 0; i < start.size(); ++i) {
       SCOPED_TRACE("step " + std::to_string(step) + ", length " + std::to_string(start[i].size()));
       auto const now = m.parameter(i);
+      std::vector<reference::element<tracked>> exact;
+      std::vector<tracked> g;
+      for (std::size_t j = 0; j < now.size(); ++j) {
+        auto& e = exact.emplace_back();
+        e.p = tracked::stored(before[i][j]);
+        for (std::size_t s = 0; s < slots; ++s) e.s[s] = tracked::stored(moments_before[s][i][j]);
+        g.push_back(tracked::stored(gradients[i][j]) * tracked::stored(multiplier));
+      }
+      reference::take_step(reference::of(rule), exact, g, step);
       std::vector<expected_moment> want[3];
       for (std::size_t j = 0; j < now.size(); ++j) {
-        reference::element<tracked> e{tracked::stored(before[i][j]), {}};
-        for (std::size_t s = 0; s < slots; ++s) e.s[s] = tracked::stored(moments_before[s][i][j]);
-        reference::of(rule)(e, tracked::stored(gradients[i][j]) * tracked::stored(multiplier),
-                            step);
+        auto const& e = exact[j];
         ASSERT_NO_FATAL_FAILURE(stored_parameter_is<Column>(now[j], e.p)) << "element " << j;
         for (std::size_t s = 0; s < slots; ++s) {
           bool const any = Rule::slots[s].range == memfit::range::any;

@@ -68,13 +68,7 @@ void cuda::once(Program const& program) const {
 
 template <class Rule, class Format, class Column>
 void cuda::step(step_item<Rule> const& item, gate g) const {
-  detail::step_work<Rule> work{};
-  work.count =
-      block_count(item.active(), detail::part_size<format_traits<Format, range::any>::block>);
-  work.gate_at = g;
-  work.single = item;
-  detail::launch(*this, detail::step_parts<Rule, Format, Column>,
-                 detail::grid_for(work.count, detail::warps_per_block), work);
+  detail::launch_step<Rule, Format, Column>(*this, item, g);
 }
 
 template <class Rule, class Format, class Column>
