@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -93,6 +94,88 @@ struct state_access {
   }
 };
 
+/// What has been looked at in a file and is ready to be taken, without memory being asked for.
+class state_taker {
+ public:
+  explicit state_taker(machine<> const& of) : of_(&of), mover_(of) {}
+
+  /// Bytes as they are.
+  void copy(stored_tensor const& from, void* to) { copies_.push_back({&from, to}); }
+  /// A number that the file may hold in another type.
+  void set(std::int64_t* to, std::int64_t value) { numbers_.push_back({to, value}); }
+
+  /// A slot of `count` elements whose codes have this layout and coder. `scales` is null where it
+  /// has none. Refuses numbers that the slot cannot hold.
+  void slot(tensor_file const& file, stored_tensor const& codes, stored_tensor const* scales,
+            slot_coder const& coder, slot_layout const& layout, slot_columns const& to,
+            std::int64_t count) {
+    auto const& own = to.face.layout;
+    slot_source source(codes, scales, coder, layout, count);
+    source.for_each_part(file, [&](std::int64_t first, std::int64_t n, float const* x) {
+      for (std::int64_t i = 0; i < n; ++i)
+        if (bits(abs(x[i])) >= to.face.limit)
+          file.refuse(codes.name, "element " + std::to_string(first + i) + " is " +
+                                      std::to_string(x[i]) + ", too much for " + shown(own.text()));
+    });
+    if (&coder == to.face.coder && layout == own) {
+      copy(codes, to.codes);
+      if (scales != nullptr) copy(*scales, to.scales);
+      return;
+    }
+    recodings_.push_back({std::move(source), to, {}, {}});
+    auto const n = count < slot_source::at_once ? count : slot_source::at_once;
+    recodings_.back().codes.resize(words_for(to.face.coder->code_bytes(n)));
+    if (to.face.coder->scaled)
+      recodings_.back().scales.resize(words_for(block_count(n, own.block) * bytes_of(own.scales)));
+  }
+
+  void take(tensor_file const& from) {
+    for (auto const& c : copies_) mover_.take(from, *c.from, c.to);
+    for (auto& r : recodings_) recode(from, r);
+    for (auto const& n : numbers_) of_->copy_from_host(n.to, &n.value, sizeof n.value);
+  }
+
+ private:
+  struct copied {
+    stored_tensor const* from;
+    void* to;
+  };
+  struct number {
+    std::int64_t* to;
+    std::int64_t value;
+  };
+  /// A slot whose numbers are coded anew.
+  struct recoded {
+    slot_source from;
+    slot_columns to;
+    std::vector<std::uint32_t> codes, scales;
+  };
+
+  static std::size_t words_for(std::int64_t bytes) {
+    return static_cast<std::size_t>((bytes + 3) / 4);
+  }
+  void recode(tensor_file const& file, recoded& r) const {
+    auto const& face = r.to.face;
+    auto const put = [&](void* to, std::int64_t at, void const* from, std::int64_t bytes) {
+      of_->copy_from_host(static_cast<char*>(to) + at, from, bytes);
+    };
+    r.from.for_each_part(file, [&](std::int64_t first, std::int64_t n, float const* x) {
+      face.encode(x, n, r.codes.data(), r.scales.data());
+      put(r.to.codes, face.coder->code_bytes(first), r.codes.data(), face.coder->code_bytes(n));
+      if (!face.coder->scaled) return;
+      auto const size = bytes_of(face.layout.scales);
+      put(r.to.scales, first / face.layout.block * size, r.scales.data(),
+          block_count(n, face.layout.block) * size);
+    });
+  }
+
+  machine<> const* of_;
+  column_mover mover_;
+  std::vector<copied> copies_;
+  std::vector<recoded> recodings_;
+  std::vector<number> numbers_;
+};
+
 /// The part of an optimizer, but for its rule, whose type only its heir knows.
 class optimizer_part_base : public state_part {
  public:
@@ -145,28 +228,24 @@ class optimizer_part_base : public state_part {
     require_word(from, key("optimizer.tensors"), std::to_string(all.tensors.size()));
     seed_ = required_number<std::uint64_t>(from, key("optimizer.seed"));
     prepare_rule(from);
-    copies_.clear();
-    recodings_.clear();
-    copy(from, {key("optimizer.nonfinite"), stored_type::u64, {}}, all.nonfinite);
+    taker_.emplace(*all.of);
+    taker_->copy(required_tensor(from, {key("optimizer.nonfinite"), stored_type::u64, {}}),
+                 all.nonfinite);
     std::int64_t number = 0;
     for (auto const& t : all.tensors) {
       require_word(from, key("tensor." + t.name), text_of_tensor(number++, t.count));
       for (auto const& s : t.slots) prepare_slot(from, t, s);
-      if (t.kept != nullptr) copy(from, kept_of(t), t.kept);
-      auto const steps = steps_of(t);
-      copy(from, steps, t.steps);
+      if (t.kept != nullptr) taker_->copy(required_tensor(from, kept_of(t)), t.kept);
+      auto const& steps = required_tensor(from, steps_of(t));
       std::int64_t count = 0;
-      from.read(from.at(steps.name), 0, &count, sizeof count);
+      from.read(steps, 0, &count, sizeof count);
       if (count < 0) from.refuse(steps.name, std::to_string(count) + " steps");
+      taker_->set(t.steps, count);
     }
-    movers_.clear();
-    movers_.emplace_back(*all.of);
-    of_ = all.of;
   }
 
   void take(tensor_file const& from) override {
-    for (auto const& c : copies_) movers_[0].take(from, *c.from, c.to);
-    for (auto& r : recodings_) recode(from, r);
+    taker_->take(from);
     take_rule();
     set_seed(seed_);
   }
@@ -182,17 +261,6 @@ class optimizer_part_base : public state_part {
 
  private:
   static constexpr char const* layout = "1";
-
-  struct copied {
-    stored_tensor const* from;
-    void* to;
-  };
-  /// A slot whose numbers are coded anew.
-  struct recoded {
-    slot_source from;
-    slot_columns to;
-    std::vector<std::uint32_t> codes, scales;
-  };
 
   static std::string text_of_tensor(std::int64_t number, std::int64_t count) {
     return "number " + std::to_string(number) + ", " + std::to_string(count) + " elements";
@@ -216,10 +284,6 @@ class optimizer_part_base : public state_part {
     return {key(t.name + ".step"), stored_type::i64, {}};
   }
 
-  void copy(tensor_file const& file, stored_tensor const& expected, void* to) {
-    copies_.push_back({&required_tensor(file, expected), to});
-  }
-
   void prepare_slot(tensor_file const& file, tensor_columns const& t, slot_columns const& s) {
     auto const& own = s.face.layout;
     auto const how = format_key(t, s);
@@ -228,60 +292,20 @@ class optimizer_part_base : public state_part {
     auto const& text = required_word(file, how);
     if (!slot_layout::parse(text, found))
       file.refuse(how + " is " + shown(text) + ", which names no format");
-    bool const same = found == own;
     slot_coder const* const coder =
         found.format == own.format ? s.face.coder : coder_named(found.format, s.face.values);
     if (coder == nullptr || coder->scaled != (found.block != 0))
       file.refuse(how + " is " + shown(text) + ", which cannot be converted to " +
                   shown(own.text()));
     auto const& codes = required_tensor(file, codes_of(t, s, *coder));
-    stored_tensor const* scales = nullptr;
-    if (coder->scaled) scales = &required_tensor(file, scales_of(t, s, found));
-    slot_source source(codes, scales, *coder, found, t.count);
-    auto const limit = s.face.limit;
-    source.for_each_part(file, [&](std::int64_t first, std::int64_t n, float const* x) {
-      for (std::int64_t i = 0; i < n; ++i)
-        if (bits(abs(x[i])) >= limit)
-          file.refuse(codes.name, "element " + std::to_string(first + i) + " is " +
-                                      std::to_string(x[i]) + ", too much for " + shown(own.text()));
-    });
-    if (same) {
-      copies_.push_back({&codes, s.codes});
-      if (scales != nullptr) copies_.push_back({scales, s.scales});
-    } else {
-      recodings_.push_back({std::move(source), s, {}, {}});
-      auto& r = recodings_.back();
-      auto const n = t.count < slot_source::at_once ? t.count : slot_source::at_once;
-      r.codes.resize(words_for(s.face.coder->code_bytes(n)));
-      if (s.face.coder->scaled)
-        r.scales.resize(words_for(block_count(n, own.block) * bytes_of(own.scales)));
-    }
-  }
-  static std::size_t words_for(std::int64_t bytes) {
-    return static_cast<std::size_t>((bytes + 3) / 4);
-  }
-
-  void recode(tensor_file const& file, recoded& r) const {
-    auto const& face = r.to.face;
-    auto const put = [&](void* to, std::int64_t at, void const* from, std::int64_t bytes) {
-      of_->copy_from_host(static_cast<char*>(to) + at, from, bytes);
-    };
-    r.from.for_each_part(file, [&](std::int64_t first, std::int64_t n, float const* x) {
-      face.encode(x, n, r.codes.data(), r.scales.data());
-      put(r.to.codes, face.coder->code_bytes(first), r.codes.data(), face.coder->code_bytes(n));
-      if (!face.coder->scaled) return;
-      auto const size = bytes_of(face.layout.scales);
-      put(r.to.scales, first / face.layout.block * size, r.scales.data(),
-          block_count(n, face.layout.block) * size);
-    });
+    auto const* const scales =
+        coder->scaled ? &required_tensor(file, scales_of(t, s, found)) : nullptr;
+    taker_->slot(file, codes, scales, *coder, found, s, t.count);
   }
 
   part_options options_;
   std::uint64_t seed_ = 0;
-  std::vector<copied> copies_;
-  std::vector<recoded> recodings_;
-  std::vector<column_mover> movers_;  // one, once it is prepared
-  machine<> const* of_ = nullptr;
+  std::optional<state_taker> taker_;  // once it is prepared
 };
 
 template <class Rule, class Format, class Param>
