@@ -12,10 +12,6 @@
 
 namespace memfit::detail {
 
-/// Elements of a part.
-template <int Block>
-inline constexpr std::int64_t part_size = unit_of<Block> > 4 * tile ? unit_of<Block> : 4 * tile;
-
 /// Counts the step of every tensor that takes part, and computes its constants.
 template <class Rule>
 __global__ void begin_steps(table_row<step_item<Rule>>* rows, std::int64_t count,
@@ -47,7 +43,7 @@ __global__ void __launch_bounds__(threads_per_block)
   auto const& g = work.gate_at;
   if (g.skip != nullptr && *g.skip != 0) return;
   float const multiplier = g.multiplier != nullptr ? *g.multiplier : 1.0f;
-  constexpr auto size = part_size<format_traits<Format, range::any>::block>;
+  constexpr std::int64_t size = warp_step<Rule, Format, Column>::part;
   auto const stride = std::int64_t{gridDim.x} * warps_per_block;
   auto w = std::int64_t{blockIdx.x} * warps_per_block + threadIdx.x / warp::lanes;
   for (; w < work.count; w += stride) {
@@ -160,7 +156,7 @@ class cuda_list final : public step_list<Rule> {
   }
 
   cuda exec_;
-  device_table<step_item<Rule>, part_size<format_traits<Format, range::any>::block>> table_;
+  device_table<step_item<Rule>, warp_step<Rule, Format, Column>::part> table_;
   std::vector<std::int64_t> moved_;  // rows whose gradient the device does not know yet
 };
 
