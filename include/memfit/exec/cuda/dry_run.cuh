@@ -51,15 +51,13 @@ class warp_dry_run {
   using kept_code = std::conditional_t<keeps, typename Column::kept, code>;
   static constexpr int slots = slot_count<Rule>;
   static constexpr int arrays = slots > 0 ? slots : 1;
-  __device__ static constexpr auto all_slots() { return std::make_integer_sequence<int, slots>(); }
-
-  template <int I>
-  using codec_at = slot_codec<Rule, Format, I>;
+  __device__ static constexpr auto all_slots() {
+    return std::make_integer_sequence<int, slots>();
+  }
 
   template <int... I>
   __device__ bool is_wide_item(std::integer_sequence<int, I...>) const {
-    bool const moments =
-        (is_wide(item_.moments[I].codes, sizeof(typename codec_at<I>::code)) && ...);
+    bool const moments = (is_wide<slot_codec<Rule, Format, I>>(item_.moments[I].codes) && ...);
     return moments && is_wide(item_.visible, sizeof(code)) &&
            (!keeps || is_wide(item_.kept, sizeof(kept_code))) &&
            is_wide(item_.gradient, static_cast<int>(bytes_of(item_.gradient_kind)));
@@ -85,8 +83,8 @@ class warp_dry_run {
       F const limited_g = limited(product(g[j], F(multiplier_)), limit_);
       F of_element[arrays] = {s[I][j]...};
       u[j] = direction(p[j], limited_g, of_element);
-      bool const all = i + j < item_.count &&
-                       counts<Rule, Format>(p[j], limited_g, u[j], of_element, sequence);
+      bool const all =
+          i + j < item_.count && counts<Rule, Format>(p[j], limited_g, u[j], of_element, sequence);
       p[j] = all ? p[j] : F(0.0f);
       u[j] = all ? u[j] : F(0.0f);
     }
@@ -128,14 +126,18 @@ class warp_dry_run {
   }
   template <int I>
   __device__ void load_moments(std::int64_t i, bool full, F (&s)[wide]) const {
-    using C = codec_at<I>;
-    constexpr range R = Rule::slots[I].range;
-    constexpr int block = format_traits<Format, R>::block;
+    using S = slot_storage<Rule, Format, I>;
+    using C = typename S::codec;
+    auto const* const codes = static_cast<typename C::code const*>(item_.moments[I].codes);
+    float const scale = S::load_scale(item_.moments[I].scales, block_of<S::block>(inside(i, 0)));
     U c[wide];
-    load_codes(static_cast<typename C::code const*>(item_.moments[I].codes), i, full, c);
-    float const scale =
-        C::scaled ? item_.moments[I].scales[block_of<block>(inside(i, 0))] : 1.0f;
-    for (int j = 0; j < wide; ++j) s[j] = moment_value<C, R>(c[j], F(scale));
+    if (full) {
+      auto const four = four_of<C>::load(code_at<C>(codes, i));
+      for (int j = 0; j < wide; ++j) c[j] = four[j];
+    } else {
+      for (int j = 0; j < wide; ++j) c[j] = U(load_code<C>(codes, inside(i, j)));
+    }
+    for (int j = 0; j < wide; ++j) s[j] = moment_value<C, S::values>(c[j], F(scale));
   }
   template <class Code>
   __device__ void load_codes(Code const* from, std::int64_t i, bool full, U (&c)[wide]) const {
@@ -230,8 +232,8 @@ __global__ void __launch_bounds__(threads_per_block) give_norms(dry_run_work<Rul
 template <class Rule, class Format, class Column, std::int64_t PartSize>
 void launch_dry_run(cuda const& exec, dry_run_work<Rule> const& work) {
   static_assert(PartSize % sum_part == 0);
-  launch(exec, dry_run<Rule, Format, Column, PartSize>,
-         grid_for(work.part_count, warps_per_block), work);
+  launch(exec, dry_run<Rule, Format, Column, PartSize>, grid_for(work.part_count, warps_per_block),
+         work);
   launch(exec, give_norms<Rule, PartSize>, grid_for(work.count, 1), work);
 }
 

@@ -225,7 +225,11 @@ struct ops<warp::f32> {
   }
   template <class T>
   MEMFIT_HD static auto lookup(T const (&table)[8], uint index) {
-    return ask(chosen(table, threadIdx.x), index);
+    return ask<8>(chosen(table, threadIdx.x), index);
+  }
+  template <class T>
+  MEMFIT_HD static auto lookup(T const (&table)[16], uint index) {
+    return ask<16>(table[threadIdx.x % 16], index);
   }
   MEMFIT_HD static value lookup(float const (&table)[32], uint index) {
     value r;
@@ -253,11 +257,11 @@ struct ops<warp::f32> {
   }
   template <class T>
   MEMFIT_HD static auto lookup(T const (&table)[8], uint index) {
-    return ask(ops<float>::lookup(table, index.v), index);
+    return ask<8>(ops<float>::lookup(table, index.v), index);
   }
-  template <class T>
-  MEMFIT_HD static auto lookup(T const (&table)[32], uint index) {
-    return ask(table[index.v % 32], index);
+  template <class T, int N>
+  MEMFIT_HD static auto lookup(T const (&table)[N], uint index) {
+    return ask<N>(table[index.v % N], index);
   }
 #endif
 
@@ -272,16 +276,20 @@ struct ops<warp::f32> {
     return (i & 4u) != 0 ? high : low;
   }
 #if defined(__CUDA_ARCH__)
+  template <int N>
   MEMFIT_HD static value ask(float mine, uint index) {
-    return __shfl_sync(warp::everyone, mine, static_cast<int>(index.v), 8);
+    return __shfl_sync(warp::everyone, mine, static_cast<int>(index.v), N);
   }
+  template <int N>
   MEMFIT_HD static uint ask(std::uint32_t mine, uint index) {
-    return __shfl_sync(warp::everyone, mine, static_cast<int>(index.v), 8);
+    return __shfl_sync(warp::everyone, mine, static_cast<int>(index.v), N);
   }
 #else
+  template <int>
   MEMFIT_HD static value ask(float entry, uint) {
     return entry;
   }
+  template <int>
   MEMFIT_HD static uint ask(std::uint32_t entry, uint) {
     return entry;
   }

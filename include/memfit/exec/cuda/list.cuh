@@ -14,10 +14,6 @@
 
 namespace memfit::detail {
 
-/// Elements of a part.
-template <int Block>
-inline constexpr std::int64_t part_size = unit_of<Block> > 4 * tile ? unit_of<Block> : 4 * tile;
-
 /// The rules of some groups of tensors, as an argument.
 template <class Rule>
 struct carried_rules {
@@ -65,7 +61,7 @@ __global__ void __launch_bounds__(threads_per_block)
   auto const& g = work.gate_at;
   if (g.skip != nullptr && *g.skip != 0) return;
   float const multiplier = g.multiplier != nullptr ? *g.multiplier : 1.0f;
-  constexpr auto size = part_size<format_traits<Format, range::any>::block>;
+  constexpr std::int64_t size = warp_step<Rule, Format, Column>::part;
   auto const stride = std::int64_t{gridDim.x} * warps_per_block;
   auto w = std::int64_t{blockIdx.x} * warps_per_block + threadIdx.x / warp::lanes;
   for (; w < work.count; w += stride) {
@@ -88,7 +84,7 @@ __global__ void __launch_bounds__(threads_per_block)
 /// Steps a single tensor.
 template <class Rule, class Format, class Column>
 void launch_step(cuda const& exec, step_item<Rule> const& item, gate const& g) {
-  constexpr auto part = part_size<format_traits<Format, range::any>::block>;
+  constexpr auto part = warp_step<Rule, Format, Column>::part;
   step_work<Rule> work{};
   work.count = block_count(item.active(), part);
   work.gate_at = g;
@@ -101,7 +97,7 @@ void launch_step(cuda const& exec, step_item<Rule> const& item, gate const& g) {
 template <layerwise_rule Rule, class Format, class Column>
 void launch_step(cuda const& exec, step_item<Rule> const& item, gate const& g) {
   using row = table_row<step_item<Rule>>;
-  constexpr auto part = part_size<format_traits<Format, range::any>::block>;
+  constexpr auto part = warp_step<Rule, Format, Column>::part;
   auto const count = block_count(item.active(), part);
   if (count == 0) return;
   passing_memory const squares(exec, squares_bytes<part>(count)), place(exec, sizeof(row)),
@@ -256,7 +252,7 @@ class cuda_list final : public step_list<Rule> {
   }
 
   cuda exec_;
-  static constexpr auto part = part_size<format_traits<Format, range::any>::block>;
+  static constexpr auto part = warp_step<Rule, Format, Column>::part;
   device_table<step_item<Rule>, part> table_;
   buffer squares_;                     // of a layerwise rule's parts
   std::vector<std::int64_t> changed_;  // rows of which the device does not know all yet
