@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -55,6 +56,10 @@ class warp_dry_run {
 
   template <int I>
   using codec_at = slot_codec<Rule, Format, I>;
+  template <int I>
+  static constexpr range range_at = Rule::slots[I].range;
+  template <int I>
+  static constexpr int block_at = format_traits<Format, range_at<I>>::block;
 
   template <int... I>
   __device__ bool is_wide_item(std::integer_sequence<int, I...>) const {
@@ -94,11 +99,11 @@ class warp_dry_run {
 
   /// The direction, for lanes or for the plain float that the rule was written for.
   __device__ F direction(F const& p, F const& g, F (&s)[arrays]) const {
-    if constexpr (!directs_by_slots<Rule> && gives_direction<Rule, F>()) {
+    if constexpr (!directs_by_slots<Rule> && directs_value<Rule, F>) {
       return k_.direction(p, g);
     } else if constexpr (!directs_by_slots<Rule>) {
       return k_.direction(p.v, g.v);
-    } else if constexpr (gives_direction<Rule, F>()) {
+    } else if constexpr (directs_value<Rule, F>) {
       return k_.direction(p, g, s);
     } else {
       float plain[arrays];
@@ -129,13 +134,11 @@ class warp_dry_run {
   template <int I>
   __device__ void load_moments(std::int64_t i, bool full, F (&s)[wide]) const {
     using C = codec_at<I>;
-    constexpr range R = Rule::slots[I].range;
-    constexpr int block = format_traits<Format, R>::block;
     U c[wide];
     load_codes(static_cast<typename C::code const*>(item_.moments[I].codes), i, full, c);
     float const scale =
-        C::scaled ? item_.moments[I].scales[block_of<block>(inside(i, 0))] : 1.0f;
-    for (int j = 0; j < wide; ++j) s[j] = moment_value<C, R>(c[j], F(scale));
+        C::scaled ? item_.moments[I].scales[block_of<block_at<I>>(inside(i, 0))] : 1.0f;
+    for (int j = 0; j < wide; ++j) s[j] = moment_value<C, range_at<I>>(c[j], F(scale));
   }
   template <class Code>
   __device__ void load_codes(Code const* from, std::int64_t i, bool full, U (&c)[wide]) const {
@@ -246,8 +249,12 @@ class passing_memory {
  public:
   passing_memory(cuda const& exec, std::int64_t bytes) : exec_(exec) {
     on_device_of const device(exec_);
-    expect_success(cudaMallocAsync(&data_, static_cast<std::size_t>(bytes), exec_.stream()),
-                   "cudaMallocAsync");
+    auto const error =
+        cudaMallocAsync(&data_, static_cast<std::size_t>(bytes), exec_.stream());
+    if (error == cudaSuccess) return;
+    cudaGetLastError();
+    throw memory_error("memfit::cuda: " + words_of("cudaMallocAsync", error) +
+                       ": cannot allocate " + std::to_string(bytes) + " bytes");
   }
   passing_memory(passing_memory const&) = delete;
   passing_memory& operator=(passing_memory const&) = delete;
