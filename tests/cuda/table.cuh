@@ -14,6 +14,7 @@
 
 #include "cuda/device.hpp"
 #include "memfit/exec/cuda.cuh"
+#include "memfit/exec/host/dry_run.hpp"
 #include "memfit/exec/host/step.hpp"
 #include "memfit/rule/adaptive.hpp"
 #include "memfit/rule/momentum.hpp"
@@ -217,10 +218,20 @@ class table_row_test {
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       auto x = item_of(tensors_[i], i, false);
       if (auto const number = x.next_step(); number != 0) x.begin(rule.at(number), seed, number);
+      if constexpr (memfit::layerwise_rule<Rule>) measure(x, multiplier ? *multiplier : 1, limit);
       memfit::detail::step_body<Rule, Format, Column>{
           x, 0, x.count, multiplier ? *multiplier : 1.0f, limit, &nonfinite_}
           .template operator()<float>();
     }
+  }
+
+  static void measure(item& x, float multiplier, float limit) {
+    memfit::detail::layer_parts parts(&x, 1);
+    memfit::detail::dry_run_body<Rule, Format, Column>{x, 0, x.count, multiplier, limit,
+                                                       parts.of(0)}
+        .template operator()<float>();
+    x.constants = x.constants.with(
+        memfit::detail::norms_of(parts.of(0), memfit::detail::sum_parts(x.count)));
   }
 
   void compare(int step) {

@@ -76,7 +76,6 @@ concept directs = requires(Constants const& k, F const& p, F const& g, F (&s)[N]
 template <class Rule>
 inline constexpr bool directs_by_slots = !directs_without_slots<constants_of<Rule>, float>;
 
-/// Whether the constants give a direction for the value type F.
 template <class Rule, class F>
 constexpr bool gives_direction() {
   if constexpr (!directs_by_slots<Rule> || slot_count<Rule> == 0)
@@ -84,10 +83,14 @@ constexpr bool gives_direction() {
   else
     return directs<constants_of<Rule>, F, slot_count<Rule>>;
 }
+/// Whether the constants give a direction for the value type F.
+template <class Rule, class F>
+inline constexpr bool directs_value = gives_direction<Rule, F>();
+
 template <class Rule>
 constexpr bool is_measurable() {
   if constexpr (layerwise_rule<Rule>)
-    return gives_direction<Rule, float>();
+    return directs_value<Rule, float>;
   else
     return true;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -92,11 +93,11 @@ class warp_dry_run {
 
   /// The direction, for lanes or for the plain float that the rule was written for.
   __device__ F direction(F const& p, F const& g, F (&s)[arrays]) const {
-    if constexpr (!directs_by_slots<Rule> && gives_direction<Rule, F>()) {
+    if constexpr (!directs_by_slots<Rule> && directs_value<Rule, F>) {
       return k_.direction(p, g);
     } else if constexpr (!directs_by_slots<Rule>) {
       return k_.direction(p.v, g.v);
-    } else if constexpr (gives_direction<Rule, F>()) {
+    } else if constexpr (directs_value<Rule, F>) {
       return k_.direction(p, g, s);
     } else {
       float plain[arrays];
@@ -248,8 +249,11 @@ class passing_memory {
  public:
   passing_memory(cuda const& exec, std::int64_t bytes) : exec_(exec) {
     on_device_of const device(exec_);
-    expect_success(cudaMallocAsync(&data_, static_cast<std::size_t>(bytes), exec_.stream()),
-                   "cudaMallocAsync");
+    auto const error = cudaMallocAsync(&data_, static_cast<std::size_t>(bytes), exec_.stream());
+    if (error == cudaSuccess) return;
+    cudaGetLastError();
+    throw memory_error("memfit::cuda: " + words_of("cudaMallocAsync", error) +
+                       ": cannot allocate " + std::to_string(bytes) + " bytes");
   }
   passing_memory(passing_memory const&) = delete;
   passing_memory& operator=(passing_memory const&) = delete;

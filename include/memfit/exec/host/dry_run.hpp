@@ -25,7 +25,7 @@ struct dry_run_body {
 
   template <class F>
   void operator()() const {
-    using V = std::conditional_t<gives_direction<Rule, F>(), F, float>;
+    using V = std::conditional_t<directs_value<Rule, F>, F, float>;
     for (auto i = first; i < last; i += sum_part)
       parts[i / sum_part] = part<V>(i, (std::min)(last, i + sum_part));
   }
