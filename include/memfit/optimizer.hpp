@@ -15,6 +15,8 @@
 #include "memfit/codec/linear.hpp"
 #include "memfit/codec/small_float.hpp"
 #include "memfit/core/check.hpp"
+#include "memfit/core/owner.hpp"
+#include "memfit/core/pattern.hpp"
 #include "memfit/core/tensor.hpp"
 #include "memfit/description.hpp"
 #include "memfit/exec/engine.hpp"
@@ -38,7 +40,7 @@ struct state_access;
 struct optimizer_options {
   /// Tensors of at least this many elements have quantized moments, smaller ones fp32.
   std::int64_t min_quantized = 4096;
-  /// Names of tensors whose moments stay fp32 whatever their size.
+  /// Patterns of names (see pattern.hpp) of tensors whose moments stay fp32 whatever their size.
   std::vector<std::string> keep_fp32 = {};
   /// Keys the noise of stochastic parameter columns and formats.
   std::uint64_t seed = 0;
@@ -49,11 +51,12 @@ struct optimizer_options {
 /// Param says how parameters are stored: fp32 (default), bf16, fp16, stochastic<bf16>, split<bf16>,
 /// master<bf16>, master<fp16>. The tensors' memory stays the user's and must outlive the optimizer;
 /// moments are the optimizer's, in the executor's memory, as is a step counter (8 bytes) per
-/// tensor, which only the tensor's own steps advance. Results do not depend on the executor, on
-/// threads, vector units or on how a step is divided. Members are ordered on the executor; those
-/// that give numbers to the host wait for it, and their names end in _sync; so do registration,
-/// keep_fp32 and to. Movable, not copyable; not for use from several threads at once. All members
-/// throw memfit::error before they change anything.
+/// tensor, which only the tensor's own steps advance. Groups of tensors have hyper-parameters of
+/// their own; group 0 has those given here and all tensors that are in no other. Results do not
+/// depend on the executor, on threads, vector units or on how a step is divided. Members are
+/// ordered on the executor; those that give numbers to the host wait for it, and their names end in
+/// _sync; so do registration, keep_fp32 and to. Movable, not copyable; not for use from several
+/// threads at once. All members throw memfit::error before they change anything.
 template <rule Rule, format Format, class Param = fp32>
 class optimizer {
   static_assert(stores_rule<Rule, Format>,
@@ -67,9 +70,10 @@ class optimizer {
 
   template <executor E>
   optimizer(E exec, Rule r, optimizer_options options = {})
-      : rule_(r),
-        options_(std::move(options)),
+      : options_(std::move(options)),
         engine_(new detail::engine_on<E, Rule, Format, column>(std::move(exec))) {
+    groups_.push_back(new_group(r, {}));
+    now_.push_back(r);
     require_hyperparameters("optimizer");
     if (options_.min_quantized < 0)
       throw argument_error("memfit::optimizer: min_quantized is " +
@@ -110,6 +114,7 @@ class optimizer {
     e.name = t.name;
     e.count = t.count;
     e.visible = t.data;
+    e.group = group_by_name(t.name);
     e.quantized = t.count >= options_.min_quantized && !is_kept_fp32(t.name);
     require_reached("optimizer::add", t.name, "the parameter", list_of(e), t.data, t.count);
     detail::naming("optimizer::add", t.name, t.count, 1, [&] {
@@ -125,20 +130,76 @@ class optimizer {
     return entries_.size() - 1;
   }
 
-  /// Keeps the moments of the tensor of this name in fp32 from now on; before or after
-  /// registration, so a name that fits no tensor is no error. Moments it already has keep their
-  /// values; then it waits for the executor, and a step captured in a graph before must not be
-  /// replayed: it uses memory that is gone.
-  void keep_fp32(std::string_view name) {
-    options_.keep_fp32.emplace_back(name);
-    auto const found = taken_.find(name);
-    if (found == taken_.none || !entries_[found].quantized) return;
+  /// Keeps the moments of tensors whose names fit a pattern in fp32 from now on; before or after
+  /// registration, so a pattern that fits no tensor is no error. Moments they already have keep
+  /// their values; then it waits for the executor, and a step captured in a graph before must not
+  /// be replayed: it uses memory that is gone.
+  void keep_fp32(std::string_view pattern) {
+    options_.keep_fp32.emplace_back(pattern);
+    std::vector<widening> changes;
     try {
-      naming_one("optimizer::keep_fp32", found, [&] { widen(found); });
+      for (std::size_t i = 0; i < entries_.size(); ++i)
+        if (entries_[i].quantized && matches(pattern, entries_[i].name))
+          naming_one("optimizer::keep_fp32", i, [&] {
+            detail::room_for_one_more(changes);
+            changes.push_back(widen(i));
+          });
     } catch (...) {
+      for (auto& c : changes) undo(c);
       options_.keep_fp32.pop_back();
       throw;
     }
+    for (auto const& c : changes) engine_->quantized->retire(c.place);
+  }
+
+  /// Makes a group whose hyper-parameters start as those of group 0 are now and as
+  /// `change(Rule&)` leaves them; returns its number. In it are the tensors, registered now or
+  /// later, whose names fit one of the patterns and none of a later group's; others can be put in
+  /// by hand. Moments and step counters stay. Waits for nothing; takes effect with the next step,
+  /// and not in one captured in a graph before. Throws hyperparameter_error.
+  template <class Change>
+  std::size_t add_group(std::vector<std::string> patterns, Change const& change) {
+    auto fresh = new_group(rule(), std::move(patterns));
+    change(fresh->rule);
+    auto const number = groups_.size();
+    require_hyperparameters("optimizer::add_group", fresh->rule, number);
+    detail::room_for_one_more(now_);
+    detail::room_for_one_more(groups_);
+    now_.push_back(fresh->rule);
+    groups_.push_back(std::move(fresh));
+    for (std::size_t i = 0; i < entries_.size(); ++i)
+      if (matches_any(groups_[number]->patterns, entries_[i].name)) put(i, number);
+    return number;
+  }
+
+  /// Puts a tensor into a group by hand; a group added later whose patterns fit its name takes it
+  /// from there. Like add_group otherwise.
+  void set_group(std::size_t index, std::size_t group) {
+    require_index("optimizer::set_group", index);
+    require_group("optimizer::set_group", group);
+    put(index, group);
+  }
+
+  /// Number of groups.
+  std::size_t groups() const { return groups_.size(); }
+  /// The group that a tensor is in.
+  std::size_t group_of(std::size_t index) const {
+    require_index("optimizer::group_of", index);
+    return entries_[index].group;
+  }
+
+  /// From now on steps pass a tensor by, step_one too, and look at no gradient for it: it keeps
+  /// parameter, moments and step counter, which unfreeze lets go on. Waits for nothing; a step
+  /// captured in a graph before is as it was.
+  void freeze(std::size_t index) { set_frozen("optimizer::freeze", index, true); }
+  void unfreeze(std::size_t index) { set_frozen("optimizer::unfreeze", index, false); }
+  /// The same for all registered tensors whose names fit a pattern; throws argument_error where
+  /// there is none.
+  void freeze(std::string_view pattern) { set_frozen("optimizer::freeze", pattern, true); }
+  void unfreeze(std::string_view pattern) { set_frozen("optimizer::unfreeze", pattern, false); }
+  bool is_frozen(std::size_t index) const {
+    require_index("optimizer::is_frozen", index);
+    return entries_[index].frozen;
   }
 
   /// One step of every registered tensor; `gradients` runs parallel to them. An empty gradient
@@ -183,20 +244,28 @@ class optimizer {
     g.mark_stepped();
   }
 
-  /// The hyper-parameters, to be changed between steps; step checks them.
-  Rule& rule() { return rule_; }
-  Rule const& rule() const { return rule_; }
+  /// The hyper-parameters of a group, to be changed between steps; step checks them. The reference
+  /// holds as long as the optimizer.
+  Rule& rule(std::size_t group = 0) {
+    require_group("optimizer::rule", group);
+    return groups_[group]->rule;
+  }
+  Rule const& rule(std::size_t group = 0) const {
+    require_group("optimizer::rule", group);
+    return groups_[group]->rule;
+  }
 
-  /// From now on every step reads its hyper-parameters where `place` points, a whole Rule in the
-  /// executor's memory, when it comes to run there; null: takes those of rule() when it is called,
-  /// which a captured step keeps for all its replays. For schedules that a device computes, by
-  /// kernels before the step in the same stream or graph. What stands there is not
-  /// checked; an element that it would bring to what is not finite is left as it was and counted.
+  /// From now on every step reads its hyper-parameters where `place` points, a whole Rule for each
+  /// group, in order, in the executor's memory, when it comes to run there; null: takes those of
+  /// rule() when it is called, which a captured step keeps for all its replays. For schedules that
+  /// a device computes, by kernels before the step in the same stream or graph. Who adds a group
+  /// sees to its Rule there before the next step. What stands there is not checked; an element
+  /// that it would bring to what is not finite is left as it was and counted.
   void rule_from(Rule const* place) {
     if (place != nullptr && !engine_->exact->reaches(place))
       throw argument_error(
           "memfit::optimizer::rule_from: the rule lies where the executor cannot reach it");
-    rule_at_ = place;
+    rules_at_ = place;
   }
 
   std::size_t size() const { return entries_.size(); }
@@ -240,11 +309,11 @@ class optimizer {
 
   /// This optimizer on another executor: `parameters` are the same tensors there, in order, with
   /// the values that they have here. States, step counters and what the parameter columns keep go
-  /// along bit for bit, rule_from does not. Throws argument_error where counts or names differ.
-  /// Waits for both executors.
+  /// along bit for bit, groups and what is frozen too, rule_from does not. Throws argument_error
+  /// where counts or names differ. Waits for both executors.
   template <executor E, tensors Tensors>
   optimizer to(E exec, Tensors&& parameters) const {
-    optimizer out(std::move(exec), rule_, parameters, options_);
+    optimizer out(std::move(exec), rule(), parameters, options_);
     if (out.size() != size())
       throw argument_error("memfit::optimizer::to: " + std::to_string(out.size()) +
                            " tensors for " + std::to_string(size()));
@@ -258,6 +327,7 @@ class optimizer {
       naming_one("optimizer::to", i, [&] { carry(from, out, to); });
     }
     carry(nonfinite_, out, out.nonfinite_);
+    carry_policy(out);
     return out;
   }
 
@@ -265,7 +335,8 @@ class optimizer {
     description d;
     for (auto const& e : entries_) {
       tensor_description t{
-          e.name, e.count, e.quantized, e.count * bytes_of(kind_of<element>), e.kept.bytes(), 0};
+          e.name,         e.count, e.quantized, e.count * bytes_of(kind_of<element>),
+          e.kept.bytes(), 0,       e.group,     e.frozen};
       for (auto const& m : e.moments) t.state_bytes += m.codes.bytes() + m.scales.bytes();
       d.parameter_bytes += t.parameter_bytes;
       d.kept_bytes += t.kept_bytes;
@@ -304,10 +375,18 @@ class optimizer {
     buffer kept;
     moments_array moments;
     bool quantized = false;
+    bool frozen = false;
+    std::size_t group = 0;
     std::int64_t* steps = nullptr;
     std::int64_t place = 0;  // in the list of quantized or exact tensors
     gradient_place seen;     // the gradient that the list knows
   };
+
+  struct group_of_tensors {
+    Rule rule;
+    std::vector<std::string> patterns;
+  };
+  using group_owner = owner<group_of_tensors>;  // in a place of its own: rule() hands it out
 
   /// A gradient that has been checked but not passed on.
   struct news {
@@ -315,10 +394,18 @@ class optimizer {
     gradient_place gradient;
   };
 
-  /// Gives a quantized tensor fp32 moments of the same values.
-  void widen(std::size_t index) {
+  /// What a tensor had before it was given fp32 moments.
+  struct widening {
+    std::size_t index;
+    std::int64_t place;
+    moments_array moments;
+  };
+
+  /// Gives a quantized tensor fp32 moments of the same values; in the list of quantized ones it
+  /// stays for now.
+  widening widen(std::size_t index) {
     auto& e = entries_[index];
-    auto const place = e.place;
+    widening before{index, e.place, {}};
     auto wide = fresh_moments<fp32>(e.count);
     for (int slot = 0; slot < slots; ++slot) {
       auto const values = decode_slot(e, slot, all_slots());
@@ -333,7 +420,52 @@ class optimizer {
       std::swap(e.moments, wide);
       throw;
     }
-    engine_->quantized->retire(place);
+    std::swap(before.moments, wide);
+    return before;
+  }
+  void undo(widening& before) {
+    auto& e = entries_[before.index];
+    engine_->exact->retire(e.place);
+    std::swap(e.moments, before.moments);
+    e.place = before.place;
+    e.quantized = true;
+    e.seen = {};
+  }
+
+  static group_owner new_group(Rule const& r, std::vector<std::string> patterns) {
+    return group_owner(new group_of_tensors{r, std::move(patterns)});
+  }
+  /// The latest group that has a pattern for the name.
+  std::size_t group_by_name(std::string_view name) const {
+    for (auto group = groups_.size() - 1; group > 0; --group)
+      if (matches_any(groups_[group]->patterns, name)) return group;
+    return 0;
+  }
+  static std::int32_t group_in_list(entry const& e) {
+    return e.frozen ? -1 : static_cast<std::int32_t>(e.group);
+  }
+  void put(std::size_t index, std::size_t group) {
+    auto& e = entries_[index];
+    e.group = group;
+    list_of(e).set_group(e.place, group_in_list(e));
+  }
+  void set_frozen(char const* call, std::size_t index, bool frozen) {
+    require_index(call, index);
+    auto& e = entries_[index];
+    e.frozen = frozen;
+    list_of(e).set_group(e.place, group_in_list(e));
+  }
+  void set_frozen(char const* call, std::string_view pattern, bool frozen) {
+    bool found = false;
+    for (std::size_t i = 0; i < entries_.size(); ++i)
+      if (matches(pattern, entries_[i].name)) {
+        found = true;
+        set_frozen(call, i, frozen);
+      }
+    if (!found)
+      throw argument_error("memfit::" + std::string(call) + ": none of " +
+                           std::to_string(entries_.size()) + " tensors has a name like '" +
+                           std::string(pattern) + "'");
   }
 
   /// Names what a device or its memory refuses.
@@ -356,6 +488,7 @@ class optimizer {
       item.moments[slot] = {e.moments[index_of(slot)].codes.data(),
                             e.moments[index_of(slot)].scales.data()};
     item.steps = e.steps;
+    item.group = group_in_list(e);
     item.id = static_cast<std::int64_t>(index);
     list_of(e).add(item);
     e.place = places_[e.quantized ? 1 : 0]++;
@@ -394,12 +527,31 @@ class optimizer {
     carry(from.steps, other, to.steps, sizeof *to.steps);
   }
 
+  void carry_policy(optimizer& to) const {
+    for (std::size_t group = 1; group < groups_.size(); ++group)
+      to.add_group(groups_[group]->patterns, [&](Rule& r) { r = groups_[group]->rule; });
+    for (std::size_t i = 0; i < size(); ++i) {
+      to.put(i, entries_[i].group);
+      if (entries_[i].frozen) to.freeze(i);
+    }
+  }
+
   void require_hyperparameters(char const* call) const {
-    char const* const bad = invalid_hyperparameter(rule_);
+    for (std::size_t group = 0; group < groups_.size(); ++group)
+      require_hyperparameters(call, groups_[group]->rule, group);
+  }
+  void require_hyperparameters(char const* call, Rule const& r, std::size_t group) const {
+    char const* const bad = invalid_hyperparameter(r);
     if (bad == nullptr) return;
-    throw hyperparameter_error(
-        "memfit::" + std::string(call) + ": " + bad + " is out of range or not finite (" +
-        std::to_string(entries_.size()) + " tensors, " + std::to_string(elements()) + " elements)");
+    throw hyperparameter_error("memfit::" + std::string(call) + ": " + bad + " of group " +
+                               std::to_string(group) + " is out of range or not finite (" +
+                               std::to_string(entries_.size()) + " tensors, " +
+                               std::to_string(elements()) + " elements)");
+  }
+  void require_group(char const* call, std::size_t group) const {
+    if (group >= groups_.size())
+      throw argument_error("memfit::" + std::string(call) + ": group " + std::to_string(group) +
+                           " of " + std::to_string(groups_.size()));
   }
   std::int64_t elements() const {
     std::int64_t sum = 0;
@@ -430,12 +582,7 @@ class optimizer {
           std::string(what) + " of " + std::to_string(count) +
               " elements lies in memory of the host, where the executor cannot reach it");
   }
-  bool is_kept_fp32(std::string_view name) const {
-    if (name.empty()) return false;
-    for (auto const& kept : options_.keep_fp32)
-      if (kept == name) return true;
-    return false;
-  }
+  bool is_kept_fp32(std::string_view name) const { return matches_any(options_.keep_fp32, name); }
 
   template <class F>
   moments_array fresh_moments(std::int64_t count) const {
@@ -487,6 +634,7 @@ class optimizer {
   void look_at(char const* call, std::size_t index, tensor_ref<E> const& gradient) {
     static_assert(scalar_element<E>, "memfit::optimizer: gradients are fp32, bf16 or fp16");
     auto const& e = entries_[index];
+    if (e.frozen) return;
     gradient_place const place{gradient.data, kind_of<E>, gradient.count, generation_};
     if (place == e.seen) return;
     if (gradient.data != nullptr || gradient.count != 0 || e.count == 0) {
@@ -504,8 +652,11 @@ class optimizer {
       e.seen = n.gradient;
     }
   }
-  step_call<Rule> call_with(gate g) const {
-    return {rule_, rule_at_, options_.seed, g, static_cast<std::uint64_t*>(nonfinite_.data())};
+  step_call<Rule> call_with(gate g) {
+    for (std::size_t group = 0; group < groups_.size(); ++group) now_[group] = groups_[group]->rule;
+    return {now_.data(), std::ssize(now_),
+            rules_at_,   options_.seed,
+            g,           static_cast<std::uint64_t*>(nonfinite_.data())};
   }
 
   template <int... I>
@@ -529,8 +680,9 @@ class optimizer {
           S::load_scale(scales.data(), i / S::block));
   }
 
-  Rule rule_;
-  Rule const* rule_at_ = nullptr;
+  std::vector<group_owner> groups_;
+  std::vector<Rule> now_;  // the groups' rules side by side, as of the latest step
+  Rule const* rules_at_ = nullptr;
   optimizer_options options_;
   owner<detail::engine<Rule>> engine_;
   buffer nonfinite_;

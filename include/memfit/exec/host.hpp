@@ -210,14 +210,18 @@ class host::list final : public step_list<Rule> {
     items_[static_cast<std::size_t>(index)].gradient = data;
     items_[static_cast<std::size_t>(index)].gradient_kind = kind;
   }
+  void set_group(std::int64_t index, std::int32_t group) override {
+    items_[static_cast<std::size_t>(index)].group = group;
+  }
   void step(std::int64_t first, std::int64_t count, step_call<Rule> const& call) override {
     auto const g = call.gate_at;
     if (g.skip != nullptr && *g.skip != 0) return;
-    Rule const rule = call.rule_at != nullptr ? *call.rule_at : call.rule;
+    Rule const* const rules = call.rules_at != nullptr ? call.rules_at : call.rules;
     auto const items =
         std::span(items_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
     for (auto& item : items)
-      if (auto const step = item.next_step(); step != 0) item.begin(rule.at(step), call.seed, step);
+      if (auto const step = item.next_step(); step != 0)
+        item.begin(rules[item.group].at(step), call.seed, step);
     exec_.template step_all<Rule, Format, Column>(items.data(), count, g, call.nonfinite);
   }
 
