@@ -192,7 +192,7 @@ struct taken_apart {
 struct wrong {
   char const* what;
   void (*change)(taken_apart&);
-  std::initializer_list<std::string_view> said;
+  std::array<std::string_view, 3> said = {};
 };
 
 TEST(states, of_something_else_or_of_nothing_change_nothing) {
@@ -263,7 +263,8 @@ TEST(states, of_something_else_or_of_nothing_change_nothing) {
     taken_apart f(in / "good");
     change(f);
     f.write(in / "bad");
-    test::expect_refusal<file_error>([&] { memfit::load_state(in / "bad", other.opt); }, said);
+    test::expect_refusal<file_error>([&] { memfit::load_state(in / "bad", other.opt); },
+                                     {said[0], said[1], said[2]});
     EXPECT_TRUE(other.saved(in) == before);
   }
   test::expect_refusal<file_error>([&] { memfit::load_state(in / "none", other.opt); }, {"none"});

@@ -73,12 +73,14 @@ class tensor_file_writer {
       if (written_[i] != tensors_[i].bytes())
         refuse(tensors_[i].name, std::to_string(written_[i]) + " bytes written of " +
                                      std::to_string(tensors_[i].bytes()));
+    auto const slash = path_.rfind('/');
+    auto const folder = slash == std::string::npos ? std::string(".") : path_.substr(0, slash + 1);
     if (!file_.sync()) detail::fail_with_errno(where(), "fsync");
     if (!file_.close()) detail::fail_with_errno(where(), "close");
     if (std::rename(temporary_.c_str(), path_.c_str()) != 0)
       detail::fail_with_errno(where(), "rename");
     temporary_.clear();
-    sync_folder();
+    sync(folder);
   }
 
  private:
@@ -185,9 +187,7 @@ class tensor_file_writer {
   }
 
   /// So that the new name survives a power failure, too.
-  void sync_folder() const {
-    auto const slash = path_.rfind('/');
-    auto const folder = slash == std::string::npos ? std::string(".") : path_.substr(0, slash + 1);
+  static void sync(std::string const& folder) {
     detail::descriptor const opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (opened.is_open()) opened.sync();
   }
