@@ -182,8 +182,7 @@ class warp_step {
   }
   /// Takes their maxima over; true where something is out of the ordinary.
   template <int I>
-  __device__ static bool end_tile(int at, scales const& old, maxima& most,
-                                  blocks_of_unit& blocks) {
+  __device__ static bool end_tile(int at, scales const& old, maxima& most, blocks_of_unit& blocks) {
     if constexpr (ends_with_unit<I>) {
       return false;
     } else if constexpr (ends_with_tile<I>) {
@@ -521,8 +520,7 @@ class warp_step {
     code_masks<F> masks;
     masks.fading = (x.moves ? x.g : F(1.0f)) == F(0.0f);
     if constexpr (storage_at<I>::at_random)
-      masks.noise =
-          noise(fold_high(key_[I], begin), U(static_cast<std::uint32_t>(begin + e)));
+      masks.noise = noise(fold_high(key_[I], begin), U(static_cast<std::uint32_t>(begin + e)));
     U const c = coded<storage_at<I>, rounding::fading_moment>(
         x.s[I], normalizer<F, true>(from_bits<float>(scale)), masks);
     store_each<codec_at<I>>(codes<I>(), begin + e, c, x.inside && scale != unmoved);
