@@ -108,6 +108,9 @@ TEST(cuda_quantize, small_and_large_blocks) {
   both_ranges<memfit::blocked<memfit::dynamic8, 32>>();
   both_ranges<memfit::blocked<memfit::float8, 1024>>();
 }
+TEST(cuda_quantize, root8) {
+  both_ranges<memfit::root8>();
+}
 TEST(cuda_quantize, companded8) {
   both_ranges<memfit::companded8>();
 }

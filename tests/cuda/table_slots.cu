@@ -4,6 +4,7 @@
 #include "memfit/codec/companded.hpp"
 #include "memfit/codec/dynamic.hpp"
 #include "memfit/codec/packed4.hpp"
+#include "memfit/codec/root.hpp"
 #include "memfit/codec/small_float.hpp"
 
 namespace {
@@ -16,6 +17,9 @@ void row() {
   test::table_row_test<memfit::adamw, Format, memfit::column_for<Param>>().run();
 }
 
+TEST(cuda_table_slots, root8) {
+  row<memfit::root8>();
+}
 TEST(cuda_table_slots, companded8) {
   row<memfit::companded8>();
 }
