@@ -57,12 +57,12 @@ class warp_step {
   /// alone.
   __device__ unsigned operator()(std::int64_t first, std::int64_t last) {
     unsigned left_alone = 0;
-    auto const start = first;
-    for (int number = 0; first < last; first += unit, ++number)
-      if (!(is_usual_ && first + unit <= item_.count && ordinary(first, number, all_slots())))
-        for (auto begin = first; begin < last && begin < first + unit; begin += largest)
-          left_alone += careful(begin, all_slots());
-    write_held(start, all_slots());
+    int const n = static_cast<int>(last - first);
+    for (int at = 0; at < n; at += unit)
+      if (!(is_usual_ && at + unit <= n && ordinary(first + at, at / unit, all_slots())))
+        for (int begin = at; begin < n && begin < at + unit; begin += largest)
+          left_alone += careful(first + begin, all_slots());
+    write_held(first, all_slots());
     return left_alone;
   }
 
