@@ -141,19 +141,18 @@ class table_row_test {
     }
     t.visible.send();
     if (t.kept.device) t.kept.send();
-    (add_moment<memfit::slot_codec<Rule, Format, I>>(t), ...);
+    (add_moment<memfit::slot_storage<Rule, Format, I>>(t), ...);
     t.gradient_kind = static_cast<memfit::scalar_kind>(i % 3);
     auto const size = memfit::bytes_of(t.gradient_kind);
     t.gradient = twin(shape.count * size, shape.offset * size, 0);
     return t;
   }
-  template <class C>
+  template <class Storage>
   void add_moment(tensor& t) {
-    constexpr int block = memfit::format_traits<Format, memfit::range::any>::block;
-    t.codes.emplace_back(bytes_of<typename C::code>(t.shape),
-                         bytes_of_offset<typename C::code>(t.shape),
-                         static_cast<unsigned char>(C::zero));
-    t.scales.emplace_back(C::scaled ? 4 * memfit::block_count(t.shape.count, block) : 0, 0, 0);
+    constexpr auto zero = Storage::width == 4 ? Storage::codec::zero * 0x11u : Storage::codec::zero;
+    t.codes.emplace_back(Storage::code_bytes(t.shape.count), Storage::code_bytes(t.shape.offset),
+                         static_cast<unsigned char>(zero));
+    t.scales.emplace_back(Storage::scale_bytes(t.shape.count), 0, 0);
   }
   template <class T>
   static std::int64_t bytes_of(table_tensor const& s) {
@@ -181,7 +180,7 @@ class table_row_test {
     x.gradient_kind = t.gradient_kind;
     x.count = t.shape.count;
     for (std::size_t s = 0; s < t.codes.size(); ++s)
-      x.moments[s] = {place(t.codes[s], device), static_cast<float*>(place(t.scales[s], device))};
+      x.moments[s] = {place(t.codes[s], device), place(t.scales[s], device)};
     x.steps = static_cast<std::int64_t*>(place(t.steps, device));
     x.id = static_cast<std::int64_t>(i);
     return x;

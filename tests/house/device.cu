@@ -5,9 +5,12 @@
 #include <cstdint>
 
 #include "memfit/codec/column.hpp"
+#include "memfit/codec/companded.hpp"
 #include "memfit/codec/dynamic.hpp"
 #include "memfit/codec/float.hpp"
 #include "memfit/codec/linear.hpp"
+#include "memfit/codec/packed4.hpp"
+#include "memfit/codec/root.hpp"
 #include "memfit/codec/small_float.hpp"
 #include "memfit/memfit.cuh"
 #include "memfit/rule/adaptive.hpp"
@@ -28,7 +31,8 @@ using rules = list<memfit::sgd, memfit::momentum, memfit::adam, memfit::adamw, m
                    memfit::amsgradw, memfit::nadam, memfit::radam, memfit::ademamix,
                    memfit::rmsprop, memfit::adagrad, memfit::lion, memfit::signum>;
 using formats = list<memfit::fp32, memfit::bf16, memfit::fp16, memfit::dynamic8, memfit::float8,
-                     memfit::linear8, memfit::blocked<memfit::float8, 64>>;
+                     memfit::linear8, memfit::blocked<memfit::float8, 64>, memfit::companded8,
+                     memfit::root8, memfit::packed4>;
 using columns = list<memfit::fp32, memfit::bf16, memfit::fp16, memfit::stochastic<memfit::bf16>,
                      memfit::stochastic<memfit::fp16>, memfit::split<memfit::bf16>,
                      memfit::master<memfit::fp16>>;

@@ -136,9 +136,7 @@ struct packed_unsigned_codec {
 
  private:
   /// The value of code 1.
-  MEMFIT_HD static constexpr float least() {
-    return detail::packed_levels::values().at[1];
-  }
+  MEMFIT_HD static constexpr float least() { return detail::packed_levels::values().at[1]; }
   static constexpr float boundary_offset = 0.4f;  // -log((1 + 1 / ratio) / 2) / log(ratio)
 };
 

@@ -195,6 +195,23 @@ MEMFIT_HD inline F sqrt(F const& a) {
   return ops<F>::sqrt(a);
 }
 
+/// The root and a / b, for F that have them at less cost 2^-22 off at most, and zero for subnormal
+/// numbers: for what decides nothing by itself.
+template <class F>
+MEMFIT_HD inline F sqrt_nearly(F const& a) {
+  if constexpr (requires { ops<F>::sqrt_nearly(a); })
+    return ops<F>::sqrt_nearly(a);
+  else
+    return ops<F>::sqrt(a);
+}
+template <class F>
+MEMFIT_HD inline F quotient_nearly(F const& a, F const& b) {
+  if constexpr (requires { ops<F>::quotient_nearly(a, b); })
+    return ops<F>::quotient_nearly(a, b);
+  else
+    return a / b;
+}
+
 /// a where the mask holds, else b.
 template <class M, class A, class B>
 MEMFIT_HD inline auto select(M const& m, A const& a, B const& b) {

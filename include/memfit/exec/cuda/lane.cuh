@@ -215,6 +215,16 @@ struct ops<warp::f32> {
   MEMFIT_HD static value greater(value a, value b) {
     return fmaxf(a.v, b.v);
   }
+  MEMFIT_HD static value sqrt_nearly(value a) {
+    value r;
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(r.v) : "f"(a.v));
+    return r;
+  }
+  MEMFIT_HD static value quotient_nearly(value a, value b) {
+    value r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r.v) : "f"(b.v));
+    return a * r;
+  }
   MEMFIT_HD static void from_fp16(warp::u16x2 pair, value& low, value& high) {
     asm("{\n .reg .b16 l, h;\n mov.b32 {l, h}, %2;\n cvt.f32.f16 %0, l;\n cvt.f32.f16 %1, h;\n}"
         : "=f"(low.v), "=f"(high.v)

@@ -57,12 +57,12 @@ class warp_step {
   /// alone.
   __device__ unsigned operator()(std::int64_t first, std::int64_t last) {
     unsigned left_alone = 0;
-    auto const start = first;
-    for (int number = 0; first < last; first += unit, ++number)
-      if (!(is_usual_ && first + unit <= item_.count && ordinary(first, number, all_slots())))
-        for (auto begin = first; begin < last && begin < first + unit; begin += largest)
-          left_alone += careful(begin, all_slots());
-    write_held(start, all_slots());
+    int const n = static_cast<int>(last - first);
+    for (int at = 0; at < n; at += unit)
+      if (!(is_usual_ && at + unit <= n && ordinary(first + at, at / unit, all_slots())))
+        for (int begin = at; begin < n && begin < at + unit; begin += largest)
+          left_alone += careful(first + begin, all_slots());
+    write_held(first, all_slots());
     return left_alone;
   }
 
@@ -182,8 +182,7 @@ class warp_step {
   }
   /// Takes their maxima over; true where something is out of the ordinary.
   template <int I>
-  __device__ static bool end_tile(int at, scales const& old, maxima& most,
-                                  blocks_of_unit& blocks) {
+  __device__ static bool end_tile(int at, scales const& old, maxima& most, blocks_of_unit& blocks) {
     if constexpr (ends_with_unit<I>) {
       return false;
     } else if constexpr (ends_with_tile<I>) {
@@ -521,8 +520,7 @@ class warp_step {
     code_masks<F> masks;
     masks.fading = (x.moves ? x.g : F(1.0f)) == F(0.0f);
     if constexpr (storage_at<I>::at_random)
-      masks.noise =
-          noise(fold_high(key_[I], begin), U(static_cast<std::uint32_t>(begin + e)));
+      masks.noise = noise(fold_high(key_[I], begin), U(static_cast<std::uint32_t>(begin + e)));
     U const c = coded<storage_at<I>, rounding::fading_moment>(
         x.s[I], normalizer<F, true>(from_bits<float>(scale)), masks);
     store_each<codec_at<I>>(codes<I>(), begin + e, c, x.inside && scale != unmoved);

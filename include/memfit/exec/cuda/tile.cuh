@@ -64,8 +64,8 @@ __device__ void code_tile(warp::f32 const (&x)[runs][wide], float const (&most)[
       c[r][j] = coded<Storage, Nearly>(x[r][j], normalize, masks);
     }
   }
-  if (!random && (company.fades ||
-                  (decides_nearly<typename Storage::codec> && ops<F>::any(masks.unsure)))) {
+  if (!random &&
+      (company.fades || (decides_nearly<typename Storage::codec> && ops<F>::any(masks.unsure)))) {
 #pragma unroll 1
     for (int n = 0; n < runs * wide; ++n) {
       F one = x[0][0];

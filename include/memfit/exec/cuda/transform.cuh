@@ -19,8 +19,7 @@ struct transform_work {
   Codes* scales;
 
   __device__ bool is_wide_at(std::int64_t end) const {
-    return end <= n && is_wide<C>(codes) &&
-           is_wide(values, static_cast<int>(bytes_of(kind)));
+    return end <= n && is_wide<C>(codes) && is_wide(values, static_cast<int>(bytes_of(kind)));
   }
 };
 
