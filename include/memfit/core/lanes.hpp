@@ -195,8 +195,8 @@ MEMFIT_HD inline F sqrt(F const& a) {
   return ops<F>::sqrt(a);
 }
 
-/// The root and a / b, for F that have them at less cost 2^-22 off at most, and zero for subnormal
-/// numbers: for what decides nothing by itself.
+/// The square root of a normal number and a / b, to 2^-22 of them: not the same for all F. For what
+/// is checked afterwards, and decides nothing by itself.
 template <class F>
 MEMFIT_HD inline F sqrt_nearly(F const& a) {
   if constexpr (requires { ops<F>::sqrt_nearly(a); })
