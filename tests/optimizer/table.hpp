@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "optimizer/given_out.hpp"
 #include "optimizer/model.hpp"
 #include "support/hosts.hpp"
 #include "support/inputs.hpp"
@@ -324,6 +325,18 @@ void follows_the_reference(Rule const& rule, kind k) {
   }
 }
 
+/// What the optimizer says it holds is what the executor gave out.
+template <class Rule, class Format, class Column>
+void describes_what_is_allocated() {
+  for (std::int64_t const n : {1, 255, 256, 257, 4095, 100'000}) {
+    auto const before = memory_given_out();
+    model<Rule, Format, Column> m(memfit::host{1}, Rule{},
+                                  {std::vector<float>(static_cast<std::size_t>(n), 1.0f)});
+    auto const d = m.optimizer().describe();
+    EXPECT_EQ(d.kept_bytes + d.state_bytes + d.shared_bytes, memory_given_out() - before) << n;
+  }
+}
+
 /// The same bits after every step from every vector width and, on long tensors, every number of
 /// threads.
 template <class Rule, class Format, class Column = memfit::fp32>
@@ -357,6 +370,7 @@ bool squares() {
 /// The whole row.
 template <class Rule, class Format, class Column = memfit::fp32>
 void row(Rule const& rule) {
+  describes_what_is_allocated<Rule, Format, Column>();
   std::vector<kind> kinds(std::begin(ordinary_kinds), std::end(ordinary_kinds));
   // Squares of these vanish, but a rule that squares nothing must get them right.
   if (!squares<Rule>()) kinds.insert(kinds.end(), {kind::tiny, kind::subnormal});
@@ -426,6 +440,7 @@ std::uint16_t seen(float x) {
 template <class Rule, class Format, class Column>
 void hidden_row(Rule const& rule) {
   using narrow = typename element_of_column<Column>::type;
+  describes_what_is_allocated<Rule, Format, Column>();
   for (auto k : ordinary_kinds) {
     auto start = table_start(k, false);
     for (auto& values : start)
