@@ -28,8 +28,7 @@ template <class Rule, class Format, class F, int N, int... I>
 MEMFIT_HD inline mask_of<F> counts(F const& p, F const& g, F const& u,
                                    [[maybe_unused]] F const (&s)[N],
                                    std::integer_sequence<int, I...>) {
-  auto all =
-      is_below(p, infinity_bits) & is_below(g, infinity_bits) & is_below(u, infinity_bits);
+  auto all = is_below(p, infinity_bits) & is_below(g, infinity_bits) & is_below(u, infinity_bits);
   if constexpr (directs_by_slots<Rule>)
     ((all = all & is_below(s[I], moment_limit<slot_codec<Rule, Format, I>>)), ...);
   return all;

@@ -52,7 +52,9 @@ class warp_dry_run {
   using kept_code = std::conditional_t<keeps, typename Column::kept, code>;
   static constexpr int slots = slot_count<Rule>;
   static constexpr int arrays = slots > 0 ? slots : 1;
-  __device__ static constexpr auto all_slots() { return std::make_integer_sequence<int, slots>(); }
+  __device__ static constexpr auto all_slots() {
+    return std::make_integer_sequence<int, slots>();
+  }
 
   template <int I>
   using codec_at = slot_codec<Rule, Format, I>;
@@ -90,8 +92,8 @@ class warp_dry_run {
       F const limited_g = limited(product(g[j], F(multiplier_)), limit_);
       F of_element[arrays] = {s[I][j]...};
       u[j] = direction(p[j], limited_g, of_element);
-      bool const all = i + j < item_.count &&
-                       counts<Rule, Format>(p[j], limited_g, u[j], of_element, sequence);
+      bool const all =
+          i + j < item_.count && counts<Rule, Format>(p[j], limited_g, u[j], of_element, sequence);
       p[j] = all ? p[j] : F(0.0f);
       u[j] = all ? u[j] : F(0.0f);
     }
@@ -233,8 +235,9 @@ __global__ void __launch_bounds__(threads_per_block) give_norms(dry_run_work<Rul
 template <class Rule, class Format, class Column, std::int64_t PartSize>
 void launch_dry_run(cuda const& exec, dry_run_work<Rule> const& work) {
   static_assert(PartSize % sum_part == 0);
-  launch(exec, dry_run<Rule, Format, Column, PartSize>,
-         grid_for(work.part_count, warps_per_block), work);
+  if (work.part_count == 0) return;
+  launch(exec, dry_run<Rule, Format, Column, PartSize>, grid_for(work.part_count, warps_per_block),
+         work);
   launch(exec, give_norms<Rule, PartSize>, grid_for(work.count, 1), work);
 }
 
@@ -249,8 +252,7 @@ class passing_memory {
  public:
   passing_memory(cuda const& exec, std::int64_t bytes) : exec_(exec) {
     on_device_of const device(exec_);
-    auto const error =
-        cudaMallocAsync(&data_, static_cast<std::size_t>(bytes), exec_.stream());
+    auto const error = cudaMallocAsync(&data_, static_cast<std::size_t>(bytes), exec_.stream());
     if (error == cudaSuccess) return;
     cudaGetLastError();
     throw memory_error("memfit::cuda: " + words_of("cudaMallocAsync", error) +

@@ -139,8 +139,8 @@ class cuda_list final : public step_list<Rule> {
   void add(step_item<Rule> const& item) override {
     buffer more;
     if constexpr (layerwise_rule<Rule>) {
-      auto const bytes = squares_bytes<part>(table_.first_part(table_.size()) +
-                                             block_count(item.count, part));
+      auto const bytes =
+          squares_bytes<part>(table_.first_part(table_.size()) + block_count(item.count, part));
       if (bytes > squares_.bytes()) more = exec_.allocate(bytes + bytes / 2);
     }
     table_.add(item, item.count);

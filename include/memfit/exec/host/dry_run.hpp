@@ -54,9 +54,8 @@ struct dry_run_body {
   void measure(std::int64_t i, values& x, std::int64_t at,
                std::integer_sequence<int, I...> sequence) const {
     F const p = parameter<F>(i);
-    F const g = limited(product(load_scalars<F>(item.gradient, item.gradient_kind, i),
-                                F(multiplier)),
-                        limit);
+    F const g = limited(
+        product(load_scalars<F>(item.gradient, item.gradient_kind, i), F(multiplier)), limit);
     F s[arrays] = {};
     F u;
     if constexpr (directs_by_slots<Rule>) {
@@ -72,8 +71,7 @@ struct dry_run_body {
 
   template <class F>
   F parameter(std::int64_t i) const {
-    auto const visible =
-        ops<F>::load(static_cast<typename Column::code const*>(item.visible) + i);
+    auto const visible = ops<F>::load(static_cast<typename Column::code const*>(item.visible) + i);
     if constexpr (keeps)
       return Column::decode(visible,
                             ops<F>::load(static_cast<typename Column::kept const*>(item.kept) + i));
