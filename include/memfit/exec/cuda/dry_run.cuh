@@ -89,11 +89,11 @@ class warp_dry_run {
     load_parameters(i, full, p);
     if constexpr (directs_by_slots<Rule>) (load_moments<I>(i, full, s[I]), ...);
     for (int j = 0; j < wide; ++j) {
-      F const limited_g = limited(product(g[j], F(multiplier_)), limit_);
+      g[j] = product(g[j], F(multiplier_));
       F of_element[arrays] = {s[I][j]...};
-      u[j] = direction(p[j], limited_g, of_element);
+      u[j] = direction(p[j], limited(g[j], limit_), of_element);
       bool const all =
-          i + j < item_.count && counts<Rule, Format>(p[j], limited_g, u[j], of_element, sequence);
+          i + j < item_.count && counts<Rule, Format>(p[j], g[j], u[j], of_element, sequence);
       p[j] = all ? p[j] : F(0.0f);
       u[j] = all ? u[j] : F(0.0f);
     }
