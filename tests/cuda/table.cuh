@@ -226,11 +226,11 @@ class table_row_test {
 
   static void measure(item& x, float multiplier, float limit) {
     memfit::detail::layer_parts parts(&x, 1);
-    memfit::detail::dry_run_body<Rule, Format, Column>{x, 0, x.count, multiplier, limit,
-                                                       parts.of(0)}
+    memfit::detail::dry_run_body<Rule, Format, Column>{x,          0,     x.count,
+                                                       multiplier, limit, parts.of(0)}
         .template operator()<float>();
-    x.constants = x.constants.with(
-        memfit::detail::norms_of(parts.of(0), memfit::detail::sum_parts(x.count)));
+    x.constants =
+        x.constants.with(memfit::detail::norms_of(parts.of(0), memfit::detail::sum_parts(x.count)));
   }
 
   void compare(int step) {

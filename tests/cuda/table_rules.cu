@@ -69,8 +69,7 @@ inline memfit::lamb unusual() {
 }
 template <>
 inline memfit::lars unusual() {
-  return {
-      .lr = 0.5, .momentum = 0.8, .weight_decay = 0.1, .trust_coefficient = 0.01, .eps = 1e-3};
+  return {.lr = 0.5, .momentum = 0.8, .weight_decay = 0.1, .trust_coefficient = 0.01, .eps = 1e-3};
 }
 
 }  // namespace test

@@ -1,6 +1,6 @@
 // The rules as element functions, called the way a user's own kernel calls them.
-// Against PyTorch's and timm's steps, against the float64 reference within derived bounds, and their
-// constants.
+// Against PyTorch's and timm's steps, against the float64 reference within derived bounds, and
+// their constants.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,10 +18,10 @@ using reference::tracked;
 
 template <class... Rules>
 constexpr bool are_rules = (memfit::rule<Rules> && ...);
-static_assert(are_rules<memfit::sgd, memfit::momentum, memfit::adam, memfit::adamw, memfit::amsgrad,
-                        memfit::amsgradw, memfit::nadam, memfit::radam, memfit::ademamix,
-                        memfit::rmsprop, memfit::adagrad, memfit::lion, memfit::signum,
-                        memfit::lamb, memfit::lars>);
+static_assert(
+    are_rules<memfit::sgd, memfit::momentum, memfit::adam, memfit::adamw, memfit::amsgrad,
+              memfit::amsgradw, memfit::nadam, memfit::radam, memfit::ademamix, memfit::rmsprop,
+              memfit::adagrad, memfit::lion, memfit::signum, memfit::lamb, memfit::lars>);
 static_assert(memfit::layerwise_rule<memfit::lamb> && memfit::layerwise_rule<memfit::lars> &&
               !memfit::layerwise_rule<memfit::adamw> && !memfit::layerwise_rule<memfit::sgd>);
 

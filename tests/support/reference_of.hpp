@@ -67,8 +67,7 @@ inline lamb of(memfit::lamb const& r) {
   return {r.lr, r.beta1, r.beta2, r.eps, r.weight_decay, r.min_trust, r.max_trust};
 }
 inline lars of(memfit::lars const& r) {
-  return {r.lr,  r.momentum,  r.weight_decay, r.trust_coefficient,
-          r.eps, r.min_trust, r.max_trust};
+  return {r.lr, r.momentum, r.weight_decay, r.trust_coefficient, r.eps, r.min_trust, r.max_trust};
 }
 
 }  // namespace reference

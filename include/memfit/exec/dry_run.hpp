@@ -18,19 +18,23 @@ struct layer_squares {
 };
 
 template <class F>
-MEMFIT_HD inline mask_of<F> is_below(F const& x, std::uint32_t pattern) {
-  return (bits(x) & 0x7fffffffu) < uint_of<F>(pattern);
+MEMFIT_HD inline uint_of<F> magnitude_bits(F const& x) {
+  return bits(x) & 0x7fffffffu;
 }
 
 /// Which of these elements count: those that are finite and whose moments after the dry run can be
-/// stored, as the step itself will find.
+/// stored, as the step itself will find. `g` is the multiplied gradient before the gate's limit.
 template <class Rule, class Format, class F, int N, int... I>
 MEMFIT_HD inline mask_of<F> counts(F const& p, F const& g, F const& u,
                                    [[maybe_unused]] F const (&s)[N],
                                    std::integer_sequence<int, I...>) {
-  auto all = is_below(p, infinity_bits) & is_below(g, infinity_bits) & is_below(u, infinity_bits);
-  if constexpr (directs_by_slots<Rule>)
-    ((all = all & is_below(s[I], moment_limit<slot_codec<Rule, Format, I>>)), ...);
+  auto const most = larger(larger(magnitude_bits(p), magnitude_bits(g)), magnitude_bits(u));
+  mask_of<F> all = most < uint_of<F>(infinity_bits);
+  if constexpr (directs_by_slots<Rule>) {
+    mask_of<F> const stored[] = {magnitude_bits(s[I]) <
+                                 uint_of<F>(moment_limit<slot_codec<Rule, Format, I>>)...};
+    for (auto const& one : stored) all = all & one;
+  }
   return all;
 }
 

@@ -58,7 +58,7 @@ struct lamb {
     float inverse_root_correction2;  // 1 / sqrt(1 - beta2^step)
     float eps, weight_decay;
     float step_size;  // lr ratio
-    double lr;
+    double exact_lr;
     detail::trust_bounds trust;
 
     template <class F>
@@ -73,7 +73,7 @@ struct lamb {
     }
     MEMFIT_HD constants with(layer_norms const& n) const {
       constants k = *this;
-      k.step_size = static_cast<float>(lr * trust.ratio(n, n.parameter, n.direction));
+      k.step_size = static_cast<float>(exact_lr * trust.ratio(n, n.parameter, n.direction));
       return k;
     }
   };

@@ -81,11 +81,11 @@ class warp_dry_run {
     load_parameters(i, full, p);
     if constexpr (directs_by_slots<Rule>) (load_moments<I>(i, full, s[I]), ...);
     for (int j = 0; j < wide; ++j) {
-      F const limited_g = limited(product(g[j], F(multiplier_)), limit_);
+      g[j] = product(g[j], F(multiplier_));
       F of_element[arrays] = {s[I][j]...};
-      u[j] = direction(p[j], limited_g, of_element);
+      u[j] = direction(p[j], limited(g[j], limit_), of_element);
       bool const all =
-          i + j < item_.count && counts<Rule, Format>(p[j], limited_g, u[j], of_element, sequence);
+          i + j < item_.count && counts<Rule, Format>(p[j], g[j], u[j], of_element, sequence);
       p[j] = all ? p[j] : F(0.0f);
       u[j] = all ? u[j] : F(0.0f);
     }
@@ -233,6 +233,7 @@ __global__ void __launch_bounds__(threads_per_block) give_norms(dry_run_work<Rul
 template <class Rule, class Format, class Column, std::int64_t PartSize>
 void launch_dry_run(cuda const& exec, dry_run_work<Rule> const& work) {
   static_assert(PartSize % sum_part == 0);
+  if (work.part_count == 0) return;
   launch(exec, dry_run<Rule, Format, Column, PartSize>, grid_for(work.part_count, warps_per_block),
          work);
   launch(exec, give_norms<Rule, PartSize>, grid_for(work.count, 1), work);

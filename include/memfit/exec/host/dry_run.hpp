@@ -54,15 +54,15 @@ struct dry_run_body {
   void measure(std::int64_t i, values& x, std::int64_t at,
                std::integer_sequence<int, I...> sequence) const {
     F const p = parameter<F>(i);
-    F const g = limited(
-        product(load_scalars<F>(item.gradient, item.gradient_kind, i), F(multiplier)), limit);
+    F const g = product(load_scalars<F>(item.gradient, item.gradient_kind, i), F(multiplier));
+    F const taken = limited(g, limit);
     F s[arrays] = {};
     F u;
     if constexpr (directs_by_slots<Rule>) {
       ((s[I] = moment<F, I>(i)), ...);
-      u = item.constants.direction(p, g, s);
+      u = item.constants.direction(p, taken, s);
     } else {
-      u = item.constants.direction(p, g);
+      u = item.constants.direction(p, taken);
     }
     auto const all = counts<Rule, Format>(p, g, u, s, sequence);
     ops<F>::store(x.parameter + at, F(select(all, p, F(0.0f))));
