@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memfit/optimizer.hpp>
+#include <memfit/state_file/optimizer.hpp>
 
 #include <vector>
 
@@ -58,11 +59,21 @@ class grouped_optimizer final : public optimizer<T> {
   [[nodiscard]] index kept_bytes() const override {
     return matrices_.describe().kept_bytes + vectors_.describe().kept_bytes;
   }
+  void add_states(state_parts& to) override {
+    add_states_of(matrices_, "matrices/", to);
+    add_states_of(vectors_, "vectors/", to);
+  }
 
  private:
   static Rule without_decay(Rule rule) {
     rule.weight_decay = 0;
     return rule;
+  }
+
+  using own_optimizer = memfit::optimizer<Rule, Format, typename column_of<T>::type>;
+  static void add_states_of(own_optimizer& of, const char* prefix, state_parts& to) {
+    using part = decltype(memfit::states(of));
+    to.push_back(std::make_unique<part>(memfit::states(of, {.prefix = prefix})));
   }
 
   template <class List>
@@ -73,7 +84,7 @@ class grouped_optimizer final : public optimizer<T> {
     return chosen;
   }
 
-  memfit::optimizer<Rule, Format, typename column_of<T>::type> matrices_, vectors_;
+  own_optimizer matrices_, vectors_;
   std::vector<bool> is_matrix_;
 };
 
