@@ -210,17 +210,19 @@ class optimizer {
   /// done in part or not at all.
   template <tensors Gradients>
   void step(Gradients&& gradients, gate g = {}) {
+    views_.clear();
+    for (auto&& gradient : gradients) views_.push_back(view(ref(gradient)));
+    step(views_, g);
+  }
+  /// The same with gradients whose element types are known at run time.
+  void step(std::vector<scalar_view> const& gradients, gate g = {}) {
     require_hyperparameters("optimizer::step");
     detail::require_current("optimizer::step", g);
+    if (gradients.size() != entries_.size())
+      throw argument_error("memfit::optimizer::step: " + std::to_string(gradients.size()) +
+                           " gradients for " + std::to_string(entries_.size()) + " tensors");
     news_.clear();
-    std::size_t i = 0;
-    for (auto&& gradient : gradients) {
-      if (i < entries_.size()) look_at("optimizer::step", i, ref(gradient));
-      ++i;
-    }
-    if (i != entries_.size())
-      throw argument_error("memfit::optimizer::step: " + std::to_string(i) + " gradients for " +
-                           std::to_string(entries_.size()) + " tensors");
+    for (std::size_t i = 0; i < gradients.size(); ++i) look_at("optimizer::step", i, gradients[i]);
     take_news();
     auto const call = call_with(g);
     naming_all("optimizer::step", [&] {
@@ -233,11 +235,14 @@ class optimizer {
   /// One step of one tensor: for sub-groups, and for gradients released as soon as they exist.
   template <tensor G>
   void step_one(std::size_t index, G&& gradient, gate g = {}) {
+    step_one(index, view(ref(gradient)), g);
+  }
+  void step_one(std::size_t index, scalar_view const& gradient, gate g = {}) {
     require_hyperparameters("optimizer::step_one");
     require_index("optimizer::step_one", index);
     detail::require_current("optimizer::step_one", g);
     news_.clear();
-    look_at("optimizer::step_one", index, ref(gradient));
+    look_at("optimizer::step_one", index, gradient);
     take_news();
     auto const& e = entries_[index];
     naming_one("optimizer::step_one", index, [&] { list_of(e).step(e.place, 1, call_with(g)); });
@@ -361,9 +366,7 @@ class optimizer {
   using moments_array = std::array<moment_buffers, index_of(slots)>;
 
   struct gradient_place {
-    void const* data = nullptr;
-    scalar_kind kind = scalar_kind::fp32;
-    std::int64_t count = -1;
+    scalar_view view = {nullptr, scalar_kind::fp32, -1};
     std::int64_t generation = 0;  // of the registered parameters that it does not overlap
     bool operator==(gradient_place const&) const = default;
   };
@@ -629,18 +632,23 @@ class optimizer {
     }
   }
 
-  /// Checks a gradient unless it lies where the tensor's last one did.
   template <class E>
-  void look_at(char const* call, std::size_t index, tensor_ref<E> const& gradient) {
+  static scalar_view view(tensor_ref<E> const& gradient) {
     static_assert(scalar_element<E>, "memfit::optimizer: gradients are fp32, bf16 or fp16");
+    return {gradient.data, kind_of<E>, gradient.count};
+  }
+
+  /// Checks a gradient unless it lies where the tensor's last one did.
+  void look_at(char const* call, std::size_t index, scalar_view const& gradient) {
     auto const& e = entries_[index];
     if (e.frozen) return;
-    gradient_place const place{gradient.data, kind_of<E>, gradient.count, generation_};
+    gradient_place const place{gradient, generation_};
     if (place == e.seen) return;
     if (gradient.data != nullptr || gradient.count != 0 || e.count == 0) {
       detail::require_data(call, "the gradient", e.name, gradient);
       detail::require_count(call, "the gradient", e.name, gradient, e.count);
-      require_unused(call, e.name, "the gradient", detail::extent_of(gradient), gradient.count);
+      auto const where = detail::extent_of(gradient.data, gradient.count, bytes_of(gradient.kind));
+      require_unused(call, e.name, "the gradient", where, gradient.count);
       require_reached(call, e.name, "the gradient", list_of(e), gradient.data, gradient.count);
     }
     news_.push_back({index, place});
@@ -648,7 +656,7 @@ class optimizer {
   void take_news() {
     for (auto const& n : news_) {
       auto& e = entries_[n.index];
-      list_of(e).set_gradient(e.place, n.gradient.data, n.gradient.kind);
+      list_of(e).set_gradient(e.place, n.gradient.view.data, n.gradient.view.kind);
       e.seen = n.gradient;
     }
   }
@@ -691,6 +699,7 @@ class optimizer {
   std::int64_t places_[2] = {};  // tensors enlisted as exact and as quantized
   std::int64_t generation_ = 0;
   std::vector<news> news_;
+  std::vector<scalar_view> views_;
   detail::occupied taken_;
 };
 

@@ -83,6 +83,14 @@ MEMFIT_HD constexpr std::int64_t bytes_of(scalar_kind kind) {
   return kind == scalar_kind::fp32 ? 4 : 2;
 }
 
+/// A tensor to be read whose element type is known at run time.
+struct scalar_view {
+  void const* data = nullptr;
+  scalar_kind kind = scalar_kind::fp32;
+  std::int64_t count = 0;
+  bool operator==(scalar_view const&) const = default;
+};
+
 /// Where one moment of one tensor lies: a code per element, a scale per block (null if unscaled).
 struct moment_ref {
   void* codes = nullptr;

@@ -216,12 +216,12 @@ class host::list final : public step_list<Rule> {
   void step(std::int64_t first, std::int64_t count, step_call<Rule> const& call) override {
     auto const g = call.gate_at;
     if (g.skip != nullptr && *g.skip != 0) return;
-    Rule const* const rules = call.rules_at != nullptr ? call.rules_at : call.rules;
+    Rule const* const rule = call.rules_at != nullptr ? call.rules_at : call.rules;
     auto const items =
         std::span(items_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
     for (auto& item : items)
       if (auto const step = item.next_step(); step != 0)
-        item.begin(rules[item.group].at(step), call.seed, step);
+        item.begin(rule[item.group].at(step), call.seed, step);
     exec_.template step_all<Rule, Format, Column>(items.data(), count, g, call.nonfinite);
   }
 
