@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "memfit/codec/companded.hpp"
 #include "memfit/codec/dynamic.hpp"
 #include "memfit/codec/float.hpp"
 #include "memfit/codec/linear.hpp"
+#include "memfit/codec/packed4.hpp"
+#include "memfit/codec/root.hpp"
 #include "memfit/codec/small_float.hpp"
 #include "memfit/core/check.hpp"
 #include "memfit/core/tensor.hpp"

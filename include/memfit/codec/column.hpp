@@ -7,6 +7,7 @@
 
 #include "memfit/codec/concept.hpp"
 #include "memfit/codec/float.hpp"
+#include "memfit/codec/storage.hpp"
 #include "memfit/core/random.hpp"
 
 namespace memfit {
@@ -51,6 +52,9 @@ MEMFIT_HD inline uint_of<F> encode_moment_nearly(F const& x, mask_of<F> const& p
     return encode_nearly<C>(x, unsure);
   else if constexpr (requires { C::encode_above_nearly(x, positive, unsure); })
     return C::encode_above_nearly(x, positive, unsure);
+  else if constexpr (requires { C::encode_nearly(x, unsure); })
+    return larger(C::encode_nearly(x, unsure) & code_bits<C>,
+                  select(positive, uint_of<F>(1u), uint_of<F>(0u)));
   else
     return encode_moment<C, R>(x, positive);
 }
@@ -74,6 +78,17 @@ MEMFIT_HD inline U inward(U const& c) {
   return C::zero == 0 ? U(c - 1u) : U(select(c > U(C::zero), c - 1u, c + 1u));
 }
 
+/// The code of the largest magnitude that is not above that of x, on its side.
+template <class C, class F>
+MEMFIT_HD inline uint_of<F> encode_below(F const& x) {
+  if constexpr (requires { C::encode_below(x); }) {
+    return C::encode_below(x);
+  } else {
+    auto const c = uint_of<F>(C::encode(x) & code_bits<C>);
+    return select(abs(C::decode(c)) > abs(x), inward<C>(c), c);
+  }
+}
+
 }  // namespace detail
 
 /// The code of a signed moment, rounded toward zero where `fading` holds: where the gradient is
@@ -94,13 +109,12 @@ MEMFIT_HD inline uint_of<F> encode_at_random(F const& x, mask_of<F> const& posit
                                              uint_of<F> const& noise) {
   using U = uint_of<F>;
   auto const a = abs(x);
-  auto const nearest = U(encode_moment<C, R>(x, positive) & code_bits<C>);
-  auto const over = abs(C::decode(nearest)) > a;
-  auto const inner = U(select(over, detail::inward<C>(nearest), nearest));
-  auto outer = U(select(over, nearest, detail::outward<C>(nearest, x)));
+  auto const inner = detail::encode_below<C>(x);
+  auto outer = detail::outward<C>(inner, x);
   if constexpr (C::scaled) outer = select(abs(C::decode(outer)) > F(1.0f), inner, outer);
   auto const least = abs(C::decode(inner)), most = abs(C::decode(outer));
-  auto const up = product(to_float(noise >> 8), most - least) < product(a - least, F(0x1p24f));
+  auto const part = product(to_float(noise >> 8), F(0x1p-24f));
+  auto const up = product(part, most - least) < a - least;
   auto const code = U(select(up, outer, inner));
   if constexpr (R == range::non_negative)
     return select(positive, larger(code, U(1u)), code);
@@ -216,16 +230,17 @@ struct random_rounding<fp16> {
 
 }  // namespace detail
 
-/// A 16-bit parameter, bf16 or fp16, rounded up or down at random, so that its expectation is the
-/// exact result; nothing beside it. 2 bytes per parameter.
-template <class Scalar>
-struct stochastic;
+/// What is rounded up or down at random, so that its expectation is the exact result. Of bf16 and
+/// fp16 it is a parameter column: nothing beside it, 2 bytes per parameter. Of any format it is a
+/// state format, of the same bytes: all moments are rounded at random, second ones never to zero.
+template <block_format Format>
+struct stochastic : detail::format_at_random<Format> {};
 
-template <class Scalar>
+template <block_format Scalar>
 requires requires {
   detail::random_rounding<Scalar>::overflow;
 }
-struct stochastic<Scalar> : detail::column_base<Scalar> {
+struct stochastic<Scalar> : detail::column_base<Scalar>, detail::format_at_random<Scalar> {
   static constexpr bool takes_noise = true;
   static constexpr std::uint32_t overflow = detail::random_rounding<Scalar>::overflow;
   template <class U>

@@ -32,6 +32,17 @@ constexpr bool rounds_at_random() {
     return false;
 }
 
+/// A format whose moments are all rounded at random.
+template <class Format>
+struct format_at_random {
+  template <range R>
+  using codec = codec_for<Format, R>;
+  using scale = typename scale_of<Format>::type;
+  static constexpr int block = format_traits<Format, range::any>::block;
+  template <range>
+  static constexpr bool at_random = true;
+};
+
 }  // namespace detail
 
 /// The code of element i, and another in its place: a half of a byte where two share one.

@@ -310,6 +310,16 @@ struct ops<avx2::f32> {
     MEMFIT_STORE(r, _mm256_permutevar8x32_epi32(avx2::loadu_int(table), MEMFIT_LOAD(index)));
     return r;
   }
+  MEMFIT_AVX2 static f32 lookup(float const (&table)[16], uint const& index) {
+    f32 r;
+    auto const i = MEMFIT_LOAD(index);
+    auto const low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), i);
+    auto const high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), i);
+    // The sign bit of a lane chooses.
+    auto const upper = _mm256_castsi256_ps(avx2::shift_left(i, 28));
+    _mm256_store_ps(r.v, _mm256_blendv_ps(low, high, upper));
+    return r;
+  }
 
   MEMFIT_AVX2_HOST static std::uint32_t largest(uint const& a) {
     auto const x = MEMFIT_LOAD(a);

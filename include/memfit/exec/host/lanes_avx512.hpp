@@ -290,6 +290,12 @@ struct ops<avx512::f32> {
                                 _mm512_maskz_broadcast_i32x8(0xffff, _mm256_loadu_epi32(table))));
     return r;
   }
+  MEMFIT_AVX512 static f32 lookup(float const (&table)[16], uint const& index) {
+    f32 r;
+    _mm512_store_ps(r.v, _mm512_maskz_permutexvar_ps(0xffff, _mm512_load_si512(index.v),
+                                                     _mm512_loadu_ps(table)));
+    return r;
+  }
 
   MEMFIT_AVX512_HOST static std::uint32_t largest(uint const& a) {
     auto x = _mm512_load_si512(a.v);

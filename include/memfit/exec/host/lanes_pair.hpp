@@ -144,6 +144,9 @@ struct ops<paired::f32<F>> {
   MEMFIT_PAIR static f32 lookup(float const (&table)[8], uint const& i) {
     return {base::lookup(table, i.a), base::lookup(table, i.b)};
   }
+  MEMFIT_PAIR static f32 lookup(float const (&table)[16], uint const& i) {
+    return {base::lookup(table, i.a), base::lookup(table, i.b)};
+  }
   MEMFIT_PAIR static uint lookup(std::uint32_t const (&table)[8], uint const& i) {
     return {base::lookup(table, i.a), base::lookup(table, i.b)};
   }
