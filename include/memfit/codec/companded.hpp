@@ -34,6 +34,7 @@ struct softsign_curve {
 /// FlashOptim (arXiv 2602.23349). 1 byte and a scale of 2 bytes per block of 32: 2.125 bytes for
 /// two moments.
 struct companded8 {
+  static constexpr char const* name = "companded8";
   static constexpr int block = 32;
   using scale = bf16;
   template <range R>

@@ -140,6 +140,7 @@ struct packed_unsigned_codec {
 /// are rounded at random. Half a byte and a scale of 2 bytes per block of 128: 1.031 bytes for two
 /// moments.
 struct packed4 {
+  static constexpr char const* name = "packed4";
   static constexpr int block = 128;
   using scale = bf16;
   template <range R>
