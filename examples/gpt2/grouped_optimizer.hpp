@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memfit/optimizer.hpp>
+#include <memfit/state_file/optimizer.hpp>
 
 #include "memfit_tensor.hpp"
 #include "rules.hpp"
@@ -47,6 +48,10 @@ class grouped_optimizer final : public optimizer<T> {
 
   [[nodiscard]] index state_bytes() const override { return opt_.describe().state_bytes; }
   [[nodiscard]] index kept_bytes() const override { return opt_.describe().kept_bytes; }
+  void add_states(state_parts& to) override {
+    using part = decltype(memfit::states(opt_));
+    to.push_back(std::make_unique<part>(memfit::states(opt_)));
+  }
 
  private:
   memfit::optimizer<Rule, Format, typename column_of<T>::type> opt_;

@@ -12,6 +12,7 @@
 #include "memfit/core/owner.hpp"
 #include "memfit/names.hpp"
 #include "memfit/optimizer.hpp"
+#include "memfit/state_file/optimizer.hpp"
 
 namespace memfit {
 
@@ -85,6 +86,9 @@ class any_optimizer {
   virtual std::uint64_t nonfinite_sync() const = 0;
   virtual std::vector<float> moment_sync(std::size_t index, int slot) const = 0;
 
+  /// Its part of a file of states; see states.
+  virtual owner<state_part> part(part_options options = {}) = 0;
+
  private:
   template <class E>
   static scalar_view view(tensor_ref<E> const& t) {
@@ -96,6 +100,31 @@ class any_optimizer {
 
   std::vector<scalar_view> views_;
 };
+
+namespace detail {
+
+/// A part of a file that is made elsewhere.
+class any_part final : public state_part {
+ public:
+  explicit any_part(owner<state_part> part) : part_(std::move(part)) {}
+  void list(std::vector<stored_tensor>& tensors, stored_words& words) override {
+    part_->list(tensors, words);
+  }
+  void write(tensor_file_writer& to, std::size_t first) override { part_->write(to, first); }
+  void prepare(tensor_file const& from) override { part_->prepare(from); }
+  void take(tensor_file const& from) override { part_->take(from); }
+
+ private:
+  owner<state_part> part_;
+};
+
+}  // namespace detail
+
+/// An optimizer of any type as a part of a file, which save_state and load_state of state_file.hpp
+/// take: the same as that of an optimizer whose type is known.
+inline detail::any_part states(any_optimizer& of, part_options options = {}) {
+  return detail::any_part(of.part(std::move(options)));
+}
 
 /// Lists of types, each of which has a name (see names.hpp).
 template <class... Rules>
@@ -236,6 +265,9 @@ class chosen_optimizer final : public any_optimizer {
   std::uint64_t nonfinite_sync() const override { return opt_.nonfinite_sync(); }
   std::vector<float> moment_sync(std::size_t index, int slot) const override {
     return opt_.moment_sync(index, slot);
+  }
+  owner<state_part> part(part_options options) override {
+    return owner<state_part>(new optimizer_part<Rule, Format, Param>(opt_, std::move(options)));
   }
 
  private:

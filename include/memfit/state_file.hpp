@@ -17,6 +17,12 @@ namespace memfit {
 
 namespace detail {
 
+/// A part, or what states() makes one of.
+template <class T>
+concept saved = std::derived_from<std::remove_cvref_t<T>, state_part> || requires(T& thing) {
+  states(thing);
+};
+
 /// What states() makes of a thing; a part is one already.
 template <class T>
 decltype(auto) as_part(T& thing) {
@@ -26,7 +32,16 @@ decltype(auto) as_part(T& thing) {
     return states(thing);
 }
 
-inline void save_parts(std::string path, std::vector<state_part*> const& parts) {
+/// Calls with(list of parts); what states() made lives until then.
+template <class With, class... Parts>
+void with_parts(With const& with, Parts&&... parts) {
+  with(std::vector<state_part*>{&parts...});
+}
+
+}  // namespace detail
+
+/// Writes parts to a file; see below.
+inline void save_state(std::string path, std::vector<state_part*> const& parts) {
   std::vector<stored_tensor> tensors;
   stored_words words;
   std::vector<std::size_t> first;
@@ -39,18 +54,11 @@ inline void save_parts(std::string path, std::vector<state_part*> const& parts) 
   to.commit();
 }
 
-inline void load_parts(tensor_file const& from, std::vector<state_part*> const& parts) {
+/// Takes parts out of a file; see below.
+inline void load_state(tensor_file const& from, std::vector<state_part*> const& parts) {
   for (auto* const p : parts) p->prepare(from);
   for (auto* const p : parts) p->take(from);
 }
-
-/// Calls with(list of parts); what states() made lives until then.
-template <class With, class... Parts>
-void with_parts(With const& with, Parts&&... parts) {
-  with(std::vector<state_part*>{&parts...});
-}
-
-}  // namespace detail
 
 /// Writes the states of `things` to a file: optimizers, loss scalers, accumulators, clippers, and
 /// parts, which states(thing, options) makes of these and users of their own things.
@@ -60,9 +68,11 @@ void with_parts(With const& with, Parts&&... parts) {
 /// Throws file_error, argument_error where two things go by one name (prefixes tell them apart),
 /// order_error within a window of gradients. Waits for the executors.
 template <class... Things>
-void save_state(std::string path, Things&&... things) {
-  detail::with_parts([&](auto const& parts) { detail::save_parts(std::move(path), parts); },
-                     detail::as_part(things)...);
+requires(sizeof...(Things) > 0 &&
+         (detail::saved<Things> && ...)) void save_state(std::string path, Things&&... things) {
+  detail::with_parts(
+      [&](std::vector<state_part*> const& parts) { save_state(std::move(path), parts); },
+      detail::as_part(things)...);
 }
 
 /// Takes the states of `things` out of such a file, so that what follows is bit for bit what would
@@ -75,12 +85,15 @@ void save_state(std::string path, Things&&... things) {
 /// type, unless part_options::convert asks for another. Only an error of the disk or the device
 /// after that leaves states in part. Waits for the executors.
 template <class... Things>
-void load_state(tensor_file const& from, Things&&... things) {
-  detail::with_parts([&](auto const& parts) { detail::load_parts(from, parts); },
+requires(sizeof...(Things) > 0 &&
+         (detail::saved<Things> && ...)) void load_state(tensor_file const& from,
+                                                         Things&&... things) {
+  detail::with_parts([&](std::vector<state_part*> const& parts) { load_state(from, parts); },
                      detail::as_part(things)...);
 }
 template <class... Things>
-void load_state(std::string path, Things&&... things) {
+requires(sizeof...(Things) > 0 &&
+         (detail::saved<Things> && ...)) void load_state(std::string path, Things&&... things) {
   load_state(tensor_file(std::move(path)), std::forward<Things>(things)...);
 }
 

@@ -2,12 +2,15 @@
 // state format, groups and hyper-parameters by name, with nothing changed in the library.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "memfit/exec/host.hpp"
 #include "memfit/registry.hpp"
+#include "memfit/state_file.hpp"
+#include "support/files.hpp"
 #include "support/formats.hpp"
 
 namespace {
@@ -58,14 +61,18 @@ struct trained {
                                              std::vector<float>(count, -2.0f)};
   memfit::owner<memfit::any_optimizer> opt;
 
-  trained(std::string const& rule, std::string const& format)
+  trained(std::string const& rule, std::string const& format, int steps = 100)
       : opt(memfit::make<choices>(rule, format, memfit::host{1}, {{"beta", 0.8}},
                                   std::vector<memfit::tensor_ref<float>>{}, {.min_quantized = 1})) {
     opt->add_group({"flat"}, {{"lr", 0.05}});
     for (auto name : {"steep", "flat"})
       opt->add(memfit::tensor_ref<float>{parameters[opt->size()].data(), count, name});
+    train(steps);
+  }
+
+  void train(int steps) {
     auto gradients = parameters;
-    for (int step = 0; step < 100; ++step) {
+    for (int step = 0; step < steps; ++step) {
       for (std::size_t t = 0; t < 2; ++t)
         for (std::size_t i = 0; i < count; ++i)
           gradients[t][i] = parameters[t][i] / static_cast<float>(1 + i % 5);
@@ -87,6 +94,24 @@ TEST(own_rule, trains_in_every_format_the_same_whichever_way_it_is_written) {
     EXPECT_EQ(lanes.opt->describe().tensors[0].quantized, true);
     EXPECT_EQ(lanes.opt->get("beta", 1), 0.8);
   }
+}
+
+TEST(own_rule, goes_on_from_a_file_in_every_format) {
+  test::folder const in;
+  for (auto const& format : choices::format_names())
+    for (auto const* rule : {"of_lanes", "of_floats"}) {
+      SCOPED_TRACE(rule + (" in " + format));
+      trained whole(rule, format, 6), half(rule, format, 3), resumed(rule, format, 1);
+      memfit::save_state(in / "half", *half.opt);
+      memfit::load_state(in / "half", *resumed.opt);
+      for (std::size_t t = 0; t < 2; ++t)
+        std::copy(half.parameters[t].begin(), half.parameters[t].end(),
+                  resumed.parameters[t].begin());
+      resumed.train(3);
+      EXPECT_EQ(resumed.parameters, whole.parameters);
+      EXPECT_EQ(resumed.opt->steps_sync(1), 6);
+      EXPECT_NE(resumed.parameters, half.parameters);
+    }
 }
 
 }  // namespace

@@ -23,6 +23,12 @@ int allocations_left = -1;  // below 0: any number
   if (void* const p = std::malloc(bytes > 0 ? bytes : 1)) return p;
   throw std::bad_alloc();
 }
+[[gnu::noinline]] void* operator new(std::size_t bytes, std::nothrow_t const&) noexcept {
+  return allocations_left == 0 ? nullptr : std::malloc(bytes > 0 ? bytes : 1);
+}
+[[gnu::noinline]] void operator delete(void* p, std::nothrow_t const&) noexcept {
+  std::free(p);
+}
 [[gnu::noinline]] void operator delete(void* p) noexcept {
   std::free(p);
 }

@@ -138,6 +138,28 @@ TEST(states, resume_a_rule_that_says_nothing_of_itself) {
   EXPECT_TRUE(resumed.saved(in) == saved);
 }
 
+TEST(states, groups_and_what_is_frozen_go_on) {
+  test::folder const in;
+  split_run trained(1e-2), resumed(1.0);
+  for (auto* r : {&trained, &resumed})
+    r->opt.add_group({"b"}, [](auto& rule) { rule.weight_decay = 0.5; });
+  trained.opt.rule(1).lr = 0.25;
+  trained.opt.set_group(1, 1);
+  trained.opt.freeze(std::size_t{2});
+  resumed.opt.freeze(std::size_t{0});
+  trained.train(1, 2);
+  auto const saved = trained.saved(in);
+  memfit::load_state(in / "saved", resumed.opt);
+  EXPECT_TRUE(resumed.saved(in) == saved);
+  EXPECT_EQ(resumed.opt.rule(1).lr, 0.25);
+  EXPECT_EQ(resumed.opt.group_of(1), 1u);
+  EXPECT_TRUE(resumed.opt.is_frozen(2));
+  EXPECT_FALSE(resumed.opt.is_frozen(0));
+  split_run one_group(1e-2);
+  test::expect_refusal<file_error>([&] { memfit::load_state(in / "saved", one_group.opt); },
+                                   {"optimizer.groups", "'2'", "'1'"});
+}
+
 TEST(states, several_in_one_file_by_prefix) {
   test::folder const in;
   split_run a(1e-2), b(1e-3);
@@ -236,11 +258,15 @@ TEST(states, of_something_else_or_of_nothing_change_nothing) {
        [](auto& f) { f.tensors[f.index("b.kept")].type = stored_type::bf16; },
        {"'b.kept'", "BF16", "U16"}},
       {"steps", [](auto& f) { f.put("b.step", 0, std::int64_t{-1}); }, {"'b.step'", "-1 steps"}},
-      {"lr", [](auto& f) { f.word("optimizer.rule.lr") = "-1"; }, {"optimizer.rule.lr", "range"}},
-      {"nan_lr", [](auto& f) { f.word("optimizer.rule.lr") = "nan"; }, {"optimizer.rule.lr"}},
-      {"no_number", [](auto& f) { f.word("optimizer.rule.beta1") = "0.9x"; }, {"'0.9x'"}},
-      {"comma", [](auto& f) { f.word("optimizer.rule.beta1") = "0,9"; }, {"'0,9'"}},
-      {"empty_number", [](auto& f) { f.word("optimizer.rule.eps") = ""; }, {"rule.eps"}},
+      {"lr",
+       [](auto& f) { f.word("optimizer.rule.0.lr") = "-1"; },
+       {"optimizer.rule.0.lr", "range"}},
+      {"nan_lr", [](auto& f) { f.word("optimizer.rule.0.lr") = "nan"; }, {"optimizer.rule.0.lr"}},
+      {"no_number", [](auto& f) { f.word("optimizer.rule.0.beta1") = "0.9x"; }, {"'0.9x'"}},
+      {"comma", [](auto& f) { f.word("optimizer.rule.0.beta1") = "0,9"; }, {"'0,9'"}},
+      {"empty_number", [](auto& f) { f.word("optimizer.rule.0.eps") = ""; }, {"rule.0.eps"}},
+      {"group", [](auto& f) { f.word("group.b") = "1"; }, {"group.b", "'1'", "below 1"}},
+      {"no_group", [](auto& f) { f.word("group.b") = "0, molten"; }, {"group.b", "molten"}},
       {"seed", [](auto& f) { f.word("optimizer.seed") = "-1"; }, {"optimizer.seed", "'-1'"}},
       {"nan_moment", [](auto& f) { f.put("b.exp_avg", 36, nan); }, {"'b.exp_avg'", "36", "code"}},
       {"infinite", [](auto& f) { f.put("b.exp_avg_sq", 3, inf); }, {"'b.exp_avg_sq'", "3"}},

@@ -35,6 +35,8 @@ struct tensor_columns {
   stored_type kept_type;
   void* kept;  ///< null: nothing
   std::int64_t* steps;
+  std::size_t group;
+  bool frozen;
   std::vector<slot_columns> slots;
 };
 
@@ -43,6 +45,7 @@ struct optimizer_columns {
   machine<> const* of;
   std::string rule, parameter;
   std::uint64_t seed;
+  std::size_t groups;
   void* nonfinite;
   std::vector<tensor_columns> tensors;
 };
@@ -51,8 +54,13 @@ struct optimizer_columns {
 struct state_access {
   template <class Rule, class Format, class Param>
   static optimizer_columns columns(optimizer<Rule, Format, Param> const& o) {
-    optimizer_columns all{&*o.engine_,     name_or_none<Rule>(), name_or_none<Param>(),
-                          o.options_.seed, o.nonfinite_.data(),  {}};
+    optimizer_columns all{&*o.engine_,
+                          name_or_none<Rule>(),
+                          name_or_none<Param>(),
+                          o.options_.seed,
+                          o.groups(),
+                          o.nonfinite_.data(),
+                          {}};
     for (auto const& e : o.entries_) {
       auto const number = std::to_string(all.tensors.size());
       tensor_columns t{e.name.empty() ? "#" + number : e.name,
@@ -60,6 +68,8 @@ struct state_access {
                        kept_type<typename column_for<Param>::kept>(),
                        e.kept.data(),
                        e.steps,
+                       e.group,
+                       e.frozen,
                        {}};
       if (e.quantized)
         add_slots<Rule, Format>(e, t.slots, o.all_slots());
@@ -190,12 +200,14 @@ class optimizer_part_base : public state_part {
     say("optimizer.rule", all.rule);
     say("optimizer.parameter", all.parameter);
     say("optimizer.tensors", std::to_string(all.tensors.size()));
+    say("optimizer.groups", std::to_string(all.groups));
     say("optimizer.seed", text_of_number(all.seed));
-    list_rule(words);
+    list_rules(words);
     tensors.push_back({key("optimizer.nonfinite"), stored_type::u64, {}});
     std::int64_t number = 0;
     for (auto const& t : all.tensors) {
       say("tensor." + t.name, text_of_tensor(number++, t.count));
+      say("group." + t.name, text_of_group({t.group, t.frozen}));
       for (auto const& s : t.slots) {
         words.emplace_back(format_key(t, s), s.face.layout.text());
         tensors.push_back(codes_of(t, s, *s.face.coder));
@@ -222,21 +234,23 @@ class optimizer_part_base : public state_part {
 
   void prepare(tensor_file const& from) override {
     auto const all = columns();
-    require_word(from, key("optimizer.layout"), layout);
-    require_word(from, key("optimizer.rule"), all.rule);
-    require_word(from, key("optimizer.parameter"), all.parameter);
-    require_word(from, key("optimizer.tensors"), std::to_string(all.tensors.size()));
-    seed_ = required_number<std::uint64_t>(from, key("optimizer.seed"));
-    prepare_rule(from);
+    from.expect(key("optimizer.layout"), layout);
+    from.expect(key("optimizer.rule"), all.rule);
+    from.expect(key("optimizer.parameter"), all.parameter);
+    from.expect(key("optimizer.tensors"), std::to_string(all.tensors.size()));
+    from.expect(key("optimizer.groups"), std::to_string(all.groups));
+    seed_ = from.number_at<std::uint64_t>(key("optimizer.seed"));
+    prepare_rules(from);
+    memberships_.clear();
     taker_.emplace(*all.of);
-    taker_->copy(required_tensor(from, {key("optimizer.nonfinite"), stored_type::u64, {}}),
-                 all.nonfinite);
+    taker_->copy(from.expect({key("optimizer.nonfinite"), stored_type::u64, {}}), all.nonfinite);
     std::int64_t number = 0;
     for (auto const& t : all.tensors) {
-      require_word(from, key("tensor." + t.name), text_of_tensor(number++, t.count));
+      from.expect(key("tensor." + t.name), text_of_tensor(number++, t.count));
+      memberships_.push_back(group_in(from, key("group." + t.name), all.groups));
       for (auto const& s : t.slots) prepare_slot(from, t, s);
-      if (t.kept != nullptr) taker_->copy(required_tensor(from, kept_of(t)), t.kept);
-      auto const& steps = required_tensor(from, steps_of(t));
+      if (t.kept != nullptr) taker_->copy(from.expect(kept_of(t)), t.kept);
+      auto const& steps = from.expect(steps_of(t));
       std::int64_t count = 0;
       from.read(steps, 0, &count, sizeof count);
       if (count < 0) from.refuse(steps.name, std::to_string(count) + " steps");
@@ -246,15 +260,23 @@ class optimizer_part_base : public state_part {
 
   void take(tensor_file const& from) override {
     taker_->take(from);
-    take_rule();
+    take_rules();
+    for (std::size_t i = 0; i < memberships_.size(); ++i) set_membership(i, memberships_[i]);
     set_seed(seed_);
   }
 
  protected:
+  /// The group of a tensor, and whether it is frozen.
+  struct membership {
+    std::size_t group;
+    bool frozen;
+  };
+
   virtual optimizer_columns columns() const = 0;
-  virtual void list_rule(stored_words& words) const = 0;
-  virtual void prepare_rule(tensor_file const& from) = 0;
-  virtual void take_rule() = 0;
+  virtual void list_rules(stored_words& words) const = 0;
+  virtual void prepare_rules(tensor_file const& from) = 0;
+  virtual void take_rules() = 0;
+  virtual void set_membership(std::size_t index, membership m) = 0;
   virtual void set_seed(std::uint64_t seed) = 0;
 
   std::string key(std::string const& what) const { return options_.prefix + what; }
@@ -264,6 +286,19 @@ class optimizer_part_base : public state_part {
 
   static std::string text_of_tensor(std::int64_t number, std::int64_t count) {
     return "number " + std::to_string(number) + ", " + std::to_string(count) + " elements";
+  }
+  static constexpr std::string_view frozen_ = ", frozen";
+  static std::string text_of_group(membership m) {
+    return std::to_string(m.group).append(m.frozen ? frozen_ : "");
+  }
+  static membership group_in(tensor_file const& file, std::string const& key, std::size_t groups) {
+    std::string_view text = file.word_at(key);
+    membership m{0, text.ends_with(frozen_)};
+    if (m.frozen) text.remove_suffix(frozen_.size());
+    if (!parse_number(text, m.group) || m.group >= groups)
+      file.refuse(key + " is " + shown(*file.word(key)) + ", expected a group below " +
+                  std::to_string(groups));
+    return m;
   }
   std::string format_key(tensor_columns const& t, slot_columns const& s) const {
     return key("format." + t.name + "." + s.name);
@@ -287,9 +322,9 @@ class optimizer_part_base : public state_part {
   void prepare_slot(tensor_file const& file, tensor_columns const& t, slot_columns const& s) {
     auto const& own = s.face.layout;
     auto const how = format_key(t, s);
-    if (!options_.convert) require_word(file, how, own.text());
+    if (!options_.convert) file.expect(how, own.text());
     slot_layout found;
-    auto const& text = required_word(file, how);
+    auto const& text = file.word_at(how);
     if (!slot_layout::parse(text, found))
       file.refuse(how + " is " + shown(text) + ", which names no format");
     slot_coder const* const coder =
@@ -297,14 +332,14 @@ class optimizer_part_base : public state_part {
     if (coder == nullptr || coder->scaled != (found.block != 0))
       file.refuse(how + " is " + shown(text) + ", which cannot be converted to " +
                   shown(own.text()));
-    auto const& codes = required_tensor(file, codes_of(t, s, *coder));
-    auto const* const scales =
-        coder->scaled ? &required_tensor(file, scales_of(t, s, found)) : nullptr;
+    auto const& codes = file.expect(codes_of(t, s, *coder));
+    auto const* const scales = coder->scaled ? &file.expect(scales_of(t, s, found)) : nullptr;
     taker_->slot(file, codes, scales, *coder, found, s, t.count);
   }
 
   part_options options_;
   std::uint64_t seed_ = 0;
+  std::vector<membership> memberships_;
   std::optional<state_taker> taker_;  // once it is prepared
 };
 
@@ -312,44 +347,61 @@ template <class Rule, class Format, class Param>
 class optimizer_part final : public optimizer_part_base {
  public:
   optimizer_part(optimizer<Rule, Format, Param>& of, part_options options)
-      : optimizer_part_base(std::move(options)), optimizer_(&of), rule_(of.rule()) {}
+      : optimizer_part_base(std::move(options)), optimizer_(&of) {}
 
  protected:
   optimizer_columns columns() const override { return state_access::columns(*optimizer_); }
   void set_seed(std::uint64_t seed) override { state_access::set_seed(*optimizer_, seed); }
-  void list_rule([[maybe_unused]] stored_words& words) const override {
-    if constexpr (lists_hyperparameters<Rule>)
-      for_each_hyperparameter(optimizer_->rule(), [&](std::string_view name, double value) {
-        words.emplace_back(rule_key(name), text_of_number(value));
-      });
+  void set_membership(std::size_t index, membership m) override {
+    optimizer_->set_group(index, m.group);
+    if (m.frozen)
+      optimizer_->freeze(index);
+    else
+      optimizer_->unfreeze(index);
   }
-  void prepare_rule([[maybe_unused]] tensor_file const& from) override {
-    rule_ = optimizer_->rule();
-    if constexpr (lists_hyperparameters<Rule>) {
-      for (auto const& h : rule_.hyperparameters())
-        if (!h.set(required_number<double>(from, rule_key(h.name()))))
-          from.refuse(rule_key(h.name()) + " is " + shown(*from.word(rule_key(h.name()))));
-      if (char const* const bad = invalid_hyperparameter(rule_))
-        from.refuse(rule_key(bad) + " is out of range or not finite");
+  void list_rules([[maybe_unused]] stored_words& words) const override {
+    if constexpr (lists_hyperparameters<Rule>)
+      for (std::size_t group = 0; group < optimizer_->groups(); ++group)
+        for_each_hyperparameter(optimizer_->rule(group), [&](std::string_view name, double value) {
+          words.emplace_back(rule_key(group, name), text_of_number(value));
+        });
+  }
+  void prepare_rules([[maybe_unused]] tensor_file const& from) override {
+    rules_.clear();
+    for (std::size_t group = 0; group < optimizer_->groups(); ++group) {
+      rules_.push_back(optimizer_->rule(group));
+      if constexpr (lists_hyperparameters<Rule>) read_rule(from, group, rules_.back());
     }
   }
-  void take_rule() override { optimizer_->rule() = rule_; }
+  void take_rules() override {
+    for (std::size_t group = 0; group < rules_.size(); ++group)
+      optimizer_->rule(group) = rules_[group];
+  }
 
  private:
-  std::string rule_key(std::string_view name) const {
-    return key("optimizer.rule." + std::string(name));
+  std::string rule_key(std::size_t group, std::string_view name) const {
+    return key("optimizer.rule." + std::to_string(group) + ".").append(name);
+  }
+  void read_rule(tensor_file const& from, std::size_t group, Rule& rule) const {
+    for (auto const& h : rule.hyperparameters()) {
+      auto const where = rule_key(group, h.name());
+      if (!h.set(from.number_at<double>(where)))
+        from.refuse(where + " is " + shown(*from.word(where)) + ", which it cannot be");
+    }
+    if (char const* const bad = invalid_hyperparameter(rule))
+      from.refuse(rule_key(group, bad) + " is out of range or not finite");
   }
 
   optimizer<Rule, Format, Param>* optimizer_;
-  Rule rule_;
+  std::vector<Rule> rules_;  // once they are prepared
 };
 
 }  // namespace detail
 
 /// An optimizer as a part of a file: for each tensor one tensor of the file per column (codes and
 /// scales of each slot, what the parameter column keeps, the step counter), and as words its rule,
-/// hyper-parameters, formats, tensors in order, seed and the layout. The parameters themselves are
-/// the user's to save. It must outlive the part.
+/// hyper-parameters of every group, formats, tensors in order with their groups and what is frozen,
+/// seed and the layout. The parameters themselves are the user's to save. It must outlive the part.
 template <rule Rule, format Format, class Param>
 detail::optimizer_part<Rule, Format, Param> states(optimizer<Rule, Format, Param>& of,
                                                    part_options options = {}) {

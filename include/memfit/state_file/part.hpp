@@ -2,7 +2,6 @@
 // Used by save_state and load_state; derive from state_part to add something of your own to a file.
 #pragma once
 
-#include <charconv>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -41,46 +40,6 @@ struct part_options {
 
 namespace detail {
 
-/// A number as text, which reads back as the same number, whatever the locale.
-template <class N>
-std::string text_of_number(N value) {
-  char text[32];
-  auto const end = std::to_chars(text, text + sizeof text, value).ptr;
-  return {text, end};
-}
-template <class N>
-bool parse_number(std::string_view text, N& value) {
-  auto const* const end = text.data() + text.size();
-  auto const read = std::from_chars(text.data(), end, value);
-  return read.ec == std::errc() && read.ptr == end;
-}
-
-/// The word under this key, which has to be there.
-inline std::string const& required_word(tensor_file const& file, std::string const& key) {
-  if (auto const* found = file.word(key)) return *found;
-  file.refuse(shown(key) + " is not in its __metadata__");
-}
-/// Refuses a file with another word than this.
-inline void require_word(tensor_file const& file, std::string const& key,
-                         std::string const& expected) {
-  auto const& found = required_word(file, key);
-  if (found != expected)
-    file.refuse(key + " is " + shown(found) + " in the file, expected " + shown(expected));
-}
-template <class N>
-N required_number(tensor_file const& file, std::string const& key) {
-  N value{};
-  auto const& text = required_word(file, key);
-  if (!parse_number(text, value)) file.refuse(key + " is " + shown(text) + ", expected a number");
-  return value;
-}
-
-/// Bytes in an executor's memory, and the tensor of a file that holds them.
-struct state_column {
-  stored_tensor tensor;
-  void* data = nullptr;
-};
-
 /// Columns that are written and taken as they are, through a small piece of the host's memory.
 class column_mover {
  public:
@@ -111,17 +70,6 @@ class column_mover {
   machine<> const* of_;
   std::vector<char> bounce_ = std::vector<char>(static_cast<std::size_t>(at_once));
 };
-
-/// The tensor of this name, of this type and shape.
-inline stored_tensor const& required_tensor(tensor_file const& file,
-                                            stored_tensor const& expected) {
-  auto const& found = file.at(expected.name);
-  if (found.type != expected.type || found.shape != expected.shape)
-    file.refuse(expected.name, "it is " + text_of(found.type, found.shape) +
-                                   " in the file, expected " +
-                                   text_of(expected.type, expected.shape));
-  return found;
-}
 
 }  // namespace detail
 

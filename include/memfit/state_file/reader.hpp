@@ -56,6 +56,34 @@ class tensor_file {
     if (auto const* t = find(name)) return *t;
     refuse(name, "it is not in the file");
   }
+  std::string const& word_at(std::string_view key) const {
+    if (auto const* w = word(key)) return *w;
+    refuse(detail::shown(key) + " is not in its __metadata__");
+  }
+  /// A word that is a number of type N, as text_of_number writes it.
+  template <class N>
+  N number_at(std::string_view key) const {
+    N value{};
+    auto const& text = word_at(key);
+    if (!detail::parse_number(text, value))
+      refuse(std::string(key) + " is " + detail::shown(text) + ", expected a number");
+    return value;
+  }
+  /// Where it has to be this: the tensor of this name, with this type and shape; the word.
+  stored_tensor const& expect(stored_tensor const& expected) const {
+    auto const& found = at(expected.name);
+    if (found.type != expected.type || found.shape != expected.shape)
+      refuse(expected.name, "it is " + detail::text_of(found.type, found.shape) +
+                                " in the file, expected " +
+                                detail::text_of(expected.type, expected.shape));
+    return found;
+  }
+  void expect(std::string_view key, std::string_view expected) const {
+    auto const& found = word_at(key);
+    if (found != expected)
+      refuse(std::string(key) + " is " + detail::shown(found) + " in the file, expected " +
+             detail::shown(expected));
+  }
 
   /// Reads `bytes` bytes of a tensor of this file from its byte `first` on.
   void read(stored_tensor const& t, std::int64_t first, void* to, std::int64_t bytes) const {

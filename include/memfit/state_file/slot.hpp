@@ -8,9 +8,12 @@
 #include <string_view>
 #include <type_traits>
 
+#include "memfit/codec/companded.hpp"
 #include "memfit/codec/dynamic.hpp"
 #include "memfit/codec/float.hpp"
 #include "memfit/codec/linear.hpp"
+#include "memfit/codec/packed4.hpp"
+#include "memfit/codec/root.hpp"
 #include "memfit/codec/small_float.hpp"
 #include "memfit/codec/storage.hpp"
 #include "memfit/core/scalar.hpp"
@@ -115,12 +118,15 @@ struct slot_layout {
   }
 };
 
+/// The format whose codes these are: a file need not know how moments are rounded to them.
 template <class Format>
-struct unblocked {
+struct format_of_codes {
   using type = Format;
 };
 template <class Format, int Block>
-struct unblocked<blocked<Format, Block>> : unblocked<Format> {};
+struct format_of_codes<blocked<Format, Block>> : format_of_codes<Format> {};
+template <class Format>
+struct format_of_codes<stochastic<Format>> : format_of_codes<Format> {};
 
 /// The name of a type, or the same word for all that have none.
 template <class T>
@@ -144,7 +150,7 @@ template <class Format, range R, scaling S>
 slot_face face_of() {
   using storage = memfit::storage<Format, R, S>;
   using C = typename storage::codec;
-  slot_layout layout{name_or_none<typename unblocked<Format>::type>(), 0,
+  slot_layout layout{name_or_none<typename format_of_codes<Format>::type>(), 0,
                      stored_as<typename storage::scale>};
   if (storage::scaled) layout.block = storage::block;
   return {R, layout, &coder_of<C, R>, moment_limit<C>, &encode_slot<storage>};
@@ -160,7 +166,8 @@ slot_coder const* coder_among(std::string_view name) {
 }
 template <range R>
 slot_coder const* coder_named(std::string_view name) {
-  return coder_among<R, fp32, bf16, fp16, dynamic8, linear8, float8>(name);
+  return coder_among<R, fp32, bf16, fp16, float8, dynamic8, linear8, companded8, root8, packed4>(
+      name);
 }
 inline slot_coder const* coder_named(std::string_view name, range values) {
   return values == range::any ? coder_named<range::any>(name)

@@ -2,6 +2,7 @@
 // quoting. Used by the reader and the writer of tensor files.
 #pragma once
 
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -78,6 +79,20 @@ inline std::string shown(std::string_view text) {
   std::string out = "'";
   for (char const c : text.substr(0, most)) out += c >= ' ' && c <= '~' ? c : '?';
   return out + (text.size() > most ? "...'" : "'");
+}
+
+/// A number as text, which reads back as the same number, whatever the locale.
+template <class N>
+std::string text_of_number(N value) {
+  char text[32];
+  auto const end = std::to_chars(text, text + sizeof text, value).ptr;
+  return {text, end};
+}
+template <class N>
+bool parse_number(std::string_view text, N& value) {
+  auto const* const end = text.data() + text.size();
+  auto const read = std::from_chars(text.data(), end, value);
+  return read.ec == std::errc() && read.ptr == end;
 }
 
 /// Reads a text of JSON from front to back; throws file_error, which `where` begins, at whatever is

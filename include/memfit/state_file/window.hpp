@@ -32,7 +32,7 @@ class scaler_part final : public state_part {
   void write(tensor_file_writer&, std::size_t) override {}
   void prepare(tensor_file const& from) override {
     for_each(state_, [&](char const* name, auto& value) {
-      value = required_number<std::remove_reference_t<decltype(value)>>(from, key(name));
+      value = from.number_at<std::remove_reference_t<decltype(value)>>(key(name));
     });
     if (char const* const bad = invalid(state_))
       from.refuse(key(bad) + " is " + shown(*from.word(key(bad))) + ", out of range");
@@ -116,7 +116,7 @@ class accumulator_part final : public state_part {
   }
   void prepare(tensor_file const& from) override {
     of_->additions_sync();  // refuses a window that is not over
-    from.read(required_tensor(from, column()), 0, &additions_, sizeof additions_);
+    from.read(from.expect(column()), 0, &additions_, sizeof additions_);
     if (additions_ < 0) from.refuse(column().name, std::to_string(additions_) + " additions");
     clipper_.prepare(from);
   }
