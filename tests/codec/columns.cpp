@@ -49,9 +49,9 @@ TYPED_TEST(two_part_column, breaks_ties_as_it_says) {
 }
 
 TYPED_TEST(two_part_column, reads_whatever_lies_in_memory) {
-  // 2^24 pairs of 16 and 8 bits; of 16 and 16 bits every 511th, and all with some visible parts.
+  // 2^24 pairs of 16 and 8 bits; of 16 and 16 bits every 2047th, and all with some visible parts.
   constexpr std::uint32_t rests = TestFixture::reference::rests;
-  constexpr std::uint32_t step = (rests > 256 ? 511 : 1) * TestFixture::stride;
+  constexpr std::uint32_t step = (rests > 256 ? 2047 : 1) * TestFixture::stride;
   for (std::uint32_t visible = 0; visible < 0x10000u; ++visible)
     for (std::uint32_t rest = visible % step; rest < rests; rest += step)
       ASSERT_NO_FATAL_FAILURE(TestFixture::reference::reads(visible, rest));
