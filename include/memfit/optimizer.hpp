@@ -11,8 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "memfit/codec/companded.hpp"
 #include "memfit/codec/dynamic.hpp"
 #include "memfit/codec/linear.hpp"
+#include "memfit/codec/packed4.hpp"
 #include "memfit/codec/small_float.hpp"
 #include "memfit/core/check.hpp"
 #include "memfit/core/tensor.hpp"
@@ -36,7 +38,7 @@ struct optimizer_options {
   std::int64_t min_quantized = 4096;
   /// Names of tensors whose moments stay fp32 whatever their size.
   std::vector<std::string> keep_fp32 = {};
-  /// Keys the noise of stochastic parameter columns.
+  /// Keys the noise of stochastic parameter columns and formats.
   std::uint64_t seed = 0;
 };
 
@@ -52,6 +54,8 @@ struct optimizer_options {
 /// throw memfit::error before they change anything.
 template <rule Rule, format Format, class Param = fp32>
 class optimizer {
+  static_assert(stores_rule<Rule, Format>,
+                "memfit::optimizer: per_slot names a format for each slot of the rule");
   using column = column_for<Param>;
   static_assert(parameter_column<column>,
                 "memfit::optimizer: the third argument is a parameter column");
@@ -346,7 +350,7 @@ class optimizer {
     item.count = e.count;
     for (int slot = 0; slot < slots; ++slot)
       item.moments[slot] = {e.moments[index_of(slot)].codes.data(),
-                            static_cast<float*>(e.moments[index_of(slot)].scales.data())};
+                            e.moments[index_of(slot)].scales.data()};
     item.steps = e.steps;
     item.id = static_cast<std::int64_t>(index);
     list_of(e).add(item);
@@ -436,19 +440,17 @@ class optimizer {
   template <class F, int... I>
   moments_array fresh_moments([[maybe_unused]] std::int64_t count,
                               std::integer_sequence<int, I...>) const {
-    return {fresh_moment<slot_codec<Rule, F, I>>(count,
-                                                 format_traits<F, Rule::slots[I].range>::block)...};
+    return {fresh_moment<slot_storage<Rule, F, I>>(count)...};
   }
-  template <class C>
-  moment_buffers fresh_moment(std::int64_t count, int block) const {
-    static_assert(C::zero == 0 || sizeof(typename C::code) == 1);
+  template <class Storage>
+  moment_buffers fresh_moment(std::int64_t count) const {
+    static_assert(Storage::codec::zero == 0 || Storage::code_size == 1);
+    constexpr auto zero = Storage::codec::zero * (Storage::width == 4 ? 0x11u : 1u);
     moment_buffers m;
-    m.codes = engine_->allocate(count * static_cast<std::int64_t>(sizeof(typename C::code)));
-    engine_->fill(m.codes.data(), static_cast<unsigned char>(C::zero), m.codes.bytes());
-    if constexpr (C::scaled) {
-      m.scales = engine_->allocate(block_count(count, block) * 4);
-      engine_->fill(m.scales.data(), 0, m.scales.bytes());
-    }
+    m.codes = engine_->allocate(Storage::code_bytes(count));
+    engine_->fill(m.codes.data(), static_cast<unsigned char>(zero), m.codes.bytes());
+    m.scales = engine_->allocate(Storage::scale_bytes(count));
+    engine_->fill(m.scales.data(), 0, m.scales.bytes());
     return m;
   }
 
@@ -511,16 +513,16 @@ class optimizer {
   }
   template <class F, int I>
   void decode(entry const& e, std::vector<float>& out) const {
-    using C = slot_codec<Rule, F, I>;
-    constexpr int block = format_traits<F, Rule::slots[I].range>::block;
+    using S = slot_storage<Rule, F, I>;
     auto const& m = e.moments[I];
-    std::vector<typename C::code> codes(out.size());
-    std::vector<float> scales(static_cast<std::size_t>(m.scales.bytes() / 4));
+    std::vector<typename S::code> codes(index_of(m.codes.bytes() / S::code_size));
+    std::vector<typename S::scale> scales(index_of(m.scales.bytes() / S::scale_size));
     engine_->copy_to_host(codes.data(), m.codes.data(), m.codes.bytes());
     engine_->copy_to_host(scales.data(), m.scales.data(), m.scales.bytes());
-    for (std::size_t i = 0; i < out.size(); ++i)
-      out[i] = detail::moment_value<C, Rule::slots[I].range>(
-          std::uint32_t{codes[i]}, C::scaled ? scales[i / static_cast<std::size_t>(block)] : 1.0f);
+    for (std::int64_t i = 0; i < e.count; ++i)
+      out[index_of(i)] = detail::moment_value<typename S::codec, S::values>(
+          load_code<typename S::codec>(codes.data(), i),
+          S::load_scale(scales.data(), i / S::block));
   }
 
   Rule rule_;

@@ -50,11 +50,10 @@ class step_buffers {
  private:
   template <int I>
   void add_moment(moment_ref const& m) {
-    using C = slot_codec<Rule, Format, I>;
-    constexpr auto block = format_traits<Format, Rule::slots[I].range>::block;
-    add("the codes of a moment", m.codes, count_,
-        static_cast<std::int64_t>(sizeof(typename C::code)));
-    if constexpr (C::scaled) add("the scales of a moment", m.scales, block_count(count_, block), 4);
+    using S = slot_storage<Rule, Format, I>;
+    add("the codes of a moment", m.codes, S::code_bytes(count_) / S::code_size, S::code_size);
+    if constexpr (S::scaled)
+      add("the scales of a moment", m.scales, block_count(count_, S::block), S::scale_size);
   }
 
   std::string_view name_;
@@ -69,13 +68,16 @@ class step_buffers {
 
 /// Updates a parameter and its moments in place, in one pass.
 ///
-/// `moments`: one per slot of the rule, in order: n codes of the slot's codec and, for scaled
-/// formats, block_count<Format>(n) scales. New moments start as the codec's `zero` with scale 0.
+/// `moments`: one per slot of the rule, in order, as slot_storage<Rule, Format, slot> lays it out:
+/// n codes and, for scaled formats, the scales of their blocks. New moments start as the codec's
+/// `zero` (in either half of a byte that two share) with scale 0.
 /// `kept`: the parameter column's second buffer, or null. `step_number` counts from 1; the rule's
 /// constants depend on it alone, so that parts of one step agree whatever their order. `seed` and
-/// `id` key the noise of stochastic columns. An element whose gradient or new moment is not finite
-/// is left as it was. Throws argument_error or hyperparameter_error before anything is changed.
+/// `id` key the noise of stochastic columns and formats. An element whose gradient or new moment is
+/// not finite is left as it was. Throws argument_error or hyperparameter_error before anything is
+/// changed.
 template <format Format, class Param = fp32, rule Rule, executor E, tensor P, tensor G>
+requires stores_rule<Rule, Format>
 void step(E const& exec, Rule const& r, std::int64_t step_number, P&& parameter, G&& gradient,
           std::initializer_list<moment_ref> moments, gate g = {}, void* kept = nullptr,
           std::uint64_t seed = 0, std::int64_t id = 0) {

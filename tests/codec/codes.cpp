@@ -1,6 +1,6 @@
-// The 8-bit codes, exhaustively: every code, every boundary between neighbours, a dense sweep of
-// inputs. The tables come from the published map and from definitions; nearest is decided in
-// double.
+// The codes of 8 and 4 bits, exhaustively: every code, every boundary between neighbours, a dense
+// sweep of inputs. The tables come from the published map and from definitions; nearest is decided
+// in double.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -9,11 +9,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "memfit/codec/dynamic.hpp"
-#include "memfit/codec/linear.hpp"
-#include "memfit/codec/small_float.hpp"
 #include "support/pace.hpp"
-#include "support/reference_code.hpp"
+#include "support/table_of.hpp"
 
 namespace {
 
@@ -27,19 +24,11 @@ struct code_of {
 
   static float decode(std::uint32_t code) { return codec::decode(code); }
   static std::uint32_t encode(float x) { return codec::encode(x); }
-  static reference::table table() {
-    if constexpr (std::is_same_v<Format, memfit::dynamic8>) {
-      return reference::dynamic8(is_signed);
-    } else if constexpr (is_linear) {
-      return reference::linear8(is_signed);
-    } else {
-      return reference::float8(is_signed);
-    }
-  }
+  static reference::table table() { return reference::table_of<Format>(Range); }
 };
 
 template <class Code>
-class eight_bits : public testing::Test {
+class few_bits : public testing::Test {
  protected:
   reference::table const table = Code::table();
 
@@ -60,26 +49,28 @@ class eight_bits : public testing::Test {
 using codes = testing::Types<
     code_of<memfit::dynamic8, range::any>, code_of<memfit::dynamic8, range::non_negative>,
     code_of<memfit::linear8, range::any>, code_of<memfit::linear8, range::non_negative>,
-    code_of<memfit::float8, range::any>, code_of<memfit::float8, range::non_negative>>;
-TYPED_TEST_SUITE(eight_bits, codes);
+    code_of<memfit::float8, range::any>, code_of<memfit::float8, range::non_negative>,
+    code_of<memfit::companded8, range::any>, code_of<memfit::companded8, range::non_negative>,
+    code_of<memfit::packed4, range::any>, code_of<memfit::packed4, range::non_negative>>;
+TYPED_TEST_SUITE(few_bits, codes);
 
-TYPED_TEST(eight_bits, every_code_decodes_to_the_table_to_the_last_bit) {
+TYPED_TEST(few_bits, every_code_decodes_to_the_table_to_the_last_bit) {
   for (auto const& [code, value] : this->table)
     EXPECT_EQ(std::bit_cast<std::uint32_t>(TypeParam::decode(code)),
               std::bit_cast<std::uint32_t>(value))
         << "code " << code << " must be " << std::hexfloat << value;
 }
 
-TYPED_TEST(eight_bits, every_entry_encodes_to_its_own_code) {
+TYPED_TEST(few_bits, every_entry_encodes_to_its_own_code) {
   for (auto const& [code, value] : this->table) EXPECT_EQ(TypeParam::encode(value), code) << value;
 }
 
-TYPED_TEST(eight_bits, zeros_of_either_sign_stay_zero) {
+TYPED_TEST(few_bits, zeros_of_either_sign_stay_zero) {
   EXPECT_EQ(TypeParam::decode(TypeParam::encode(0.0f)), 0.0f);
   EXPECT_EQ(TypeParam::decode(TypeParam::encode(-0.0f)), 0.0f);
 }
 
-TYPED_TEST(eight_bits, the_nearest_entry_at_every_boundary) {
+TYPED_TEST(few_bits, the_nearest_entry_at_every_boundary) {
   for (std::size_t i = 1; i < this->table.size(); ++i) {
     float const low = this->table[i - 1].value, high = this->table[i].value;
     auto const middle = static_cast<float>((double{low} + double{high}) / 2);
@@ -96,8 +87,8 @@ TYPED_TEST(eight_bits, the_nearest_entry_at_every_boundary) {
   }
 }
 
-TYPED_TEST(eight_bits, the_nearest_entry_over_all_magnitudes) {
-  constexpr std::uint32_t one = 0x3f800000u, stride = test::slow_build ? 4001 : 61;
+TYPED_TEST(few_bits, the_nearest_entry_over_all_magnitudes) {
+  constexpr std::uint32_t one = 0x3f800000u, stride = test::slow_build ? 4001 : 241;
   for (bool negative : {false, true}) {
     if (negative && !TypeParam::is_signed) continue;
     std::size_t at = 0;
@@ -122,7 +113,7 @@ TYPED_TEST(eight_bits, the_nearest_entry_over_all_magnitudes) {
   }
 }
 
-TYPED_TEST(eight_bits, encoding_keeps_order) {
+TYPED_TEST(few_bits, encoding_keeps_order) {
   float before = TypeParam::decode(TypeParam::encode(TypeParam::is_signed ? -1.0f : 0.0f));
   for (int i = TypeParam::is_signed ? -200000 : 0; i <= 200000; ++i) {
     float const now = TypeParam::decode(TypeParam::encode(static_cast<float>(i) / 200000.0f));
@@ -131,7 +122,7 @@ TYPED_TEST(eight_bits, encoding_keeps_order) {
   }
 }
 
-TYPED_TEST(eight_bits, says_what_it_is) {
+TYPED_TEST(few_bits, says_what_it_is) {
   using codec = typename TypeParam::codec;
   static_assert(memfit::codec<codec> && codec::scaled);
   static_assert(std::is_same_v<typename codec::code, std::uint8_t>);
@@ -147,6 +138,36 @@ TEST(float8, is_e4m3_and_ue5m3_relative_to_one) {
   EXPECT_EQ(m::decode(0x08u), 0x1p-14f);
   EXPECT_EQ(v::encode(1.0f), 248u);
   EXPECT_EQ(v::decode(1u), 0x1.2p-31f);
+}
+
+TEST(companded8, has_its_zero_and_one_at_127_steps_and_at_255) {
+  using m = memfit::codec_for<memfit::companded8, range::any>;
+  using v = memfit::codec_for<memfit::companded8, range::non_negative>;
+  EXPECT_EQ(m::encode(0.0f), 127u);
+  EXPECT_EQ(m::encode(1.0f), 254u);
+  EXPECT_EQ(m::encode(-1.0f), 0u);
+  EXPECT_EQ(m::decode(128u), 1.0f / 253);
+  EXPECT_EQ(v::encode(1.0f), 255u);
+  EXPECT_EQ(v::decode(1u), 1.0f / 65025);
+}
+
+TEST(packed4, has_no_minus_one_and_levels_down_to_1e5th) {
+  using m = memfit::codec_for<memfit::packed4, range::any>;
+  using v = memfit::codec_for<memfit::packed4, range::non_negative>;
+  EXPECT_EQ(m::encode(0.0f), 7u);
+  EXPECT_EQ(m::encode(1.0f), 15u);
+  EXPECT_EQ(m::decode(m::encode(-1.0f)), -0.8875f);
+  EXPECT_EQ(v::encode(1.0f), 15u);
+  EXPECT_EQ(v::decode(1u), 1e-5f);
+}
+
+TEST(scales, above_one_by_their_rounding_stay_at_the_last_code) {
+  // Of 16 bits, the largest scale there is may be below the block's largest value.
+  constexpr float beyond = 1.00390625f;
+  EXPECT_EQ((memfit::codec_for<memfit::companded8, range::any>::encode(beyond)), 254u);
+  EXPECT_EQ((memfit::codec_for<memfit::companded8, range::non_negative>::encode(beyond)), 255u);
+  EXPECT_EQ((memfit::codec_for<memfit::packed4, range::any>::encode(beyond)), 15u);
+  EXPECT_EQ((memfit::codec_for<memfit::packed4, range::non_negative>::encode(beyond)), 15u);
 }
 
 template <range Range>

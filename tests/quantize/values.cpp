@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "memfit/exec/host.hpp"
@@ -25,19 +26,32 @@ struct coded {
   using format = Format;
   static constexpr range kept = Range;
   static constexpr int block = reference::format_of<Format>::block;
+  static constexpr bool packed =
+      std::is_same_v<typename reference::format_of<Format>::base, memfit::packed4>;
+  using scale = std::conditional_t<reference::format_of<Format>::short_scales, memfit::bf16, float>;
 };
 
 /// Codes, scales and decoded values of one call of quantize and dequantize.
+template <class Coded>
 struct coded_tensor {
   test::guarded<std::uint8_t> codes;
-  test::guarded<float> scales, decoded;
+  test::guarded<typename Coded::scale> scales;
+  test::guarded<float> decoded;
+
+  /// The code of element i; two to a byte, the first in the low half.
+  std::uint32_t code(std::int64_t i) {
+    if (!Coded::packed) return codes[i];
+    return i % 2 == 0 ? codes[i / 2] & 0xfu : codes[i / 2] >> 4;
+  }
 };
 
 template <class Coded, class Element>
-coded_tensor round_trip(memfit::host const& exec, test::guarded<Element>& in) {
+coded_tensor<Coded> round_trip(memfit::host const& exec, test::guarded<Element>& in) {
   auto const blocks = memfit::block_count<typename Coded::format>(in.count());
-  coded_tensor out{test::guarded<std::uint8_t>(in.count()), test::guarded<float>(blocks),
-                   test::guarded<float>(in.count())};
+  auto const bytes = Coded::packed ? (in.count() + 1) / 2 : in.count();
+  coded_tensor<Coded> out{test::guarded<std::uint8_t>(bytes),
+                          test::guarded<typename Coded::scale>(blocks),
+                          test::guarded<float>(in.count())};
   memfit::quantize<typename Coded::format, Coded::kept>(exec, in.ref("in"), out.codes.ref("codes"),
                                                         out.scales.ref("scales"));
   memfit::dequantize<typename Coded::format, Coded::kept>(
@@ -57,7 +71,7 @@ class quantize : public testing::Test {
   }
 
   template <class Element>
-  void is_right(test::guarded<Element>& in, coded_tensor& got) {
+  void is_right(test::guarded<Element>& in, coded_tensor<Coded>& got) {
     auto const n = in.count();
     ASSERT_EQ(got.scales.count(), (n + Coded::block - 1) / Coded::block);
     for (std::int64_t b = 0; b * Coded::block < n; ++b) {
@@ -65,20 +79,25 @@ class quantize : public testing::Test {
       float largest = 0;
       for (auto i = b * Coded::block; i < end; ++i)
         largest = std::max(largest, std::fabs(static_cast<float>(in[i])));
-      ASSERT_EQ(got.scales[b], largest) << "block " << b;
+      float const scale = reference::scale_of<typename Coded::format>(largest);
+      ASSERT_EQ(static_cast<float>(got.scales[b]), scale) << "block " << b;
       for (auto i = b * Coded::block; i < end; ++i) {
-        float const x = static_cast<float>(in[i]), entry = decode[got.codes[i]];
-        ASSERT_EQ(got.decoded[i], entry * largest) << "element " << i;
+        float const x = static_cast<float>(in[i]), entry = decode[got.code(i)];
+        ASSERT_EQ(got.decoded[i], entry * scale) << "element " << i;
         if (largest == 0) {
           ASSERT_EQ(entry, 0.0f) << "element " << i;
           continue;
         }
-        double const share = double{x} / double{largest};
+        double const share = double{x} / double{scale};
         double const best =
             reference::nearest_distance(table, share, Coded::kept == range::non_negative);
         ASSERT_LE(std::fabs(share - double{entry}), best + 0x1p-22 * std::fabs(share))
-            << "element " << i << ": " << x << " under scale " << largest << " became " << entry;
+            << "element " << i << ": " << x << " under scale " << scale << " became " << entry;
       }
+    }
+    bool const half_free = Coded::packed && n % 2 != 0;
+    if (half_free) {
+      ASSERT_EQ(decode[got.code(n)], 0.0f) << "behind an odd number of elements";
     }
   }
 
@@ -105,7 +124,9 @@ using coded_formats = testing::Types<
     coded<dynamic8, range::any>, coded<dynamic8, range::non_negative>, coded<linear8, range::any>,
     coded<linear8, range::non_negative>, coded<float8, range::any>,
     coded<float8, range::non_negative>, coded<blocked<dynamic8, 32>, range::any>,
-    coded<blocked<float8, 64>, range::non_negative>, coded<blocked<linear8, 2048>, range::any>>;
+    coded<blocked<float8, 64>, range::non_negative>, coded<blocked<linear8, 2048>, range::any>,
+    coded<memfit::companded8, range::any>, coded<memfit::companded8, range::non_negative>,
+    coded<memfit::packed4, range::any>, coded<memfit::packed4, range::non_negative>>;
 TYPED_TEST_SUITE(quantize, coded_formats);
 
 TYPED_TEST(quantize, every_kind_of_input) {

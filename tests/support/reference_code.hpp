@@ -76,6 +76,48 @@ inline table float8(bool is_signed) {
   return entries;
 }
 
+/// n / (254 - |n|) for n = -127..127, or (c / 255)^2.
+inline table companded8(bool is_signed) {
+  table entries;
+  for (int c = 0; c < (is_signed ? 255 : 256); ++c) {
+    int const n = c - 127;
+    double const value = is_signed ? double(n) / (254 - std::abs(n)) : c * c / 65025.0;
+    entries.push_back({static_cast<std::uint32_t>(c), static_cast<float>(value)});
+  }
+  return entries;
+}
+
+/// Decades of 1, 2 and 4 means of neighbouring equal parts of [0.1, 1], zero and 1; or zero and 15
+/// levels of equal ratio from 1e-5 to 1.
+inline table packed4(bool is_signed) {
+  table entries{{is_signed ? 7u : 0u, 0.0f}};
+  if (is_signed) {
+    std::uint32_t k = 1;
+    for (int i = 0; i < 3; ++i) {
+      int const parts = 1 << i;
+      for (int j = 0; j < parts; ++j, ++k) {
+        double const low = 0.1 + 0.9 * j / parts, high = 0.1 + 0.9 * (j + 1) / parts;
+        auto const value = static_cast<float>(std::pow(10, i - 2) * (low + high) / 2);
+        entries.push_back({7 + k, value});
+        entries.push_back({7 - k, -value});
+      }
+    }
+    entries.push_back({15, 1.0f});
+  } else {
+    for (std::uint32_t c = 1; c < 16; ++c)
+      entries.push_back({c, static_cast<float>(std::pow(10, (double(c) - 15) * 5 / 14))});
+  }
+  std::sort(entries.begin(), entries.end(),
+            [](entry const& a, entry const& b) { return a.value < b.value; });
+  return entries;
+}
+
+/// The least bf16 that is not below x, or the largest there is.
+inline float bf16_above(float x) {
+  auto const bits = std::min(std::bit_cast<std::uint32_t>(x) + 0xffffu, 0x7f7fffffu);
+  return from_bits(bits & 0xffff0000u);
+}
+
 /// Distance from x to the nearest entry, over all of them; x may be known to be above zero and kept
 /// so.
 inline double nearest_distance(table const& entries, double x, bool keep_positive = false) {

@@ -7,13 +7,10 @@
 
 #include "memfit/codec/concept.hpp"
 #include "memfit/codec/float.hpp"
+#include "memfit/codec/storage.hpp"
 #include "memfit/core/random.hpp"
 
 namespace memfit {
-
-/// The bits that a code of C fills.
-template <class C>
-inline constexpr std::uint32_t code_bits = static_cast<typename C::code>(-1);
 
 /// The code of a new moment: like encode, but a non-negative slot keeps what is above zero above
 /// zero. `positive` tells whether the value was so before it was scaled.
@@ -55,20 +52,74 @@ MEMFIT_HD inline uint_of<F> encode_moment_nearly(F const& x, mask_of<F> const& p
     return encode_nearly<C>(x, unsure);
   else if constexpr (requires { C::encode_above_nearly(x, positive, unsure); })
     return C::encode_above_nearly(x, positive, unsure);
+  else if constexpr (requires { C::encode_nearly(x, unsure); })
+    return larger(C::encode_nearly(x, unsure) & code_bits<C>,
+                  select(positive, uint_of<F>(1u), uint_of<F>(0u)));
   else
     return encode_moment<C, R>(x, positive);
 }
+
+namespace detail {
+
+/// The codes next to a code: away from zero on the side of x, and toward zero.
+template <class C, class F>
+MEMFIT_HD inline uint_of<F> outward(uint_of<F> const& c, [[maybe_unused]] F const& x) {
+  using U = uint_of<F>;
+  auto const up = select(c < U(code_bits<C>), c + 1u, c);
+  if constexpr (C::zero == 0) {
+    return up;
+  } else {
+    auto const falls = (c < U(C::zero)) | ((c == U(C::zero)) & (x < F(0.0f)));
+    return select(falls, select(c > U(0u), c - 1u, c), up);
+  }
+}
+template <class C, class U>
+MEMFIT_HD inline U inward(U const& c) {
+  return C::zero == 0 ? U(c - 1u) : U(select(c > U(C::zero), c - 1u, c + 1u));
+}
+
+/// The code of the largest magnitude that is not above that of x, on its side.
+template <class C, class F>
+MEMFIT_HD inline uint_of<F> encode_below(F const& x) {
+  if constexpr (requires { C::encode_below(x); }) {
+    return C::encode_below(x);
+  } else {
+    auto const c = uint_of<F>(C::encode(x) & code_bits<C>);
+    return select(abs(C::decode(c)) > abs(x), inward<C>(c), c);
+  }
+}
+
+}  // namespace detail
 
 /// The code of a signed moment, rounded toward zero where `fading` holds: where the gradient is
 /// zero a moment only shrinks, and to nearest it would stay for ever at a code whose neighbour is
 /// further away than one step's decay.
 template <class C, class F>
 MEMFIT_HD inline uint_of<F> encode_fading(F const& x, mask_of<F> const& fading) {
-  using U = uint_of<F>;
   auto const c = C::encode(x) & code_bits<C>;
   auto const beyond = abs(C::decode(c)) > abs(x);
-  auto const less = C::zero == 0 ? U(c - 1u) : U(select(c > U(C::zero), c - 1u, c + 1u));
-  return select(beyond & fading, less, c);
+  return select(beyond & fading, detail::inward<C>(c), c);
+}
+
+/// The code of a moment rounded to one of the two codes around it, so that over 32 random bits its
+/// value has the exact expectation, to 2^-24 of their distance; where `positive` holds, a
+/// non-negative slot never gets zero, and nothing gets beyond 1.
+template <class C, range R, class F>
+MEMFIT_HD inline uint_of<F> encode_at_random(F const& x, mask_of<F> const& positive,
+                                             uint_of<F> const& noise) {
+  using U = uint_of<F>;
+  auto const a = abs(x);
+  auto const inner = detail::encode_below<C>(x);
+  auto outer = detail::outward<C>(inner, x);
+  if constexpr (C::scaled) outer = select(abs(C::decode(outer)) > F(1.0f), inner, outer);
+  auto const least = abs(C::decode(inner)), most = abs(C::decode(outer));
+  auto const part = product(to_float(noise >> 8), F(0x1p-24f));
+  auto const up = product(part, most - least) < a - least;
+  auto const code = U(select(up, outer, inner));
+  if constexpr (R == range::non_negative)
+    return select(positive, larger(code, U(1u)), code);
+  else
+    return code;
 }
 
 namespace detail {
@@ -179,16 +230,17 @@ struct random_rounding<fp16> {
 
 }  // namespace detail
 
-/// A 16-bit parameter, bf16 or fp16, rounded up or down at random, so that its expectation is the
-/// exact result; nothing beside it. 2 bytes per parameter.
-template <class Scalar>
-struct stochastic;
+/// What is rounded up or down at random, so that its expectation is the exact result. Of bf16 and
+/// fp16 it is a parameter column: nothing beside it, 2 bytes per parameter. Of any format it is a
+/// state format, of the same bytes: all moments are rounded at random, second ones never to zero.
+template <block_format Format>
+struct stochastic : detail::format_at_random<Format> {};
 
-template <class Scalar>
+template <block_format Scalar>
 requires requires {
   detail::random_rounding<Scalar>::overflow;
 }
-struct stochastic<Scalar> : detail::column_base<Scalar> {
+struct stochastic<Scalar> : detail::column_base<Scalar>, detail::format_at_random<Scalar> {
   static constexpr bool takes_noise = true;
   static constexpr std::uint32_t overflow = detail::random_rounding<Scalar>::overflow;
   template <class U>

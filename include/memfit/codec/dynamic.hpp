@@ -7,21 +7,17 @@
 
 #include "memfit/codec/concept.hpp"
 #include "memfit/codec/dynamic_wide.hpp"
+#include "memfit/codec/line.hpp"
 
 namespace memfit {
 
 namespace detail {
 
-/// The line that gives a magnitude's index is evaluated from 256 upwards, where 15 bits of a float
-/// are the fraction: 256 is this many whole units.
-inline constexpr std::uint32_t dynamic_unit_bits = 15;
-inline constexpr std::uint32_t dynamic_line_start = 0x43800000u >> dynamic_unit_bits;
-
 /// Constants of one half of the map, per decade i = 0 … 6 and, as the eighth, the single value 1.
 /// A magnitude's index counts the values from 0 upwards.
 /// first: least float at least as near to the decade's first value as to the one before. slope and
 /// offset: 256 + index as a line in |x|, on which boundaries lie 2^-13 above whole numbers. last:
-/// index of the decade's last value, from dynamic_line_start upwards.
+/// index of the decade's last value, from line_start upwards.
 struct dynamic_signed {
   static constexpr std::uint32_t shift = 0;  // index + shift = 2^exponent + place in the decade
   static constexpr std::uint32_t zero = 127;
@@ -52,7 +48,7 @@ struct dynamic_signed {
   }
   template <class U>
   MEMFIT_HD static auto last(U const& i) {
-    constexpr std::uint32_t s = dynamic_line_start;
+    constexpr std::uint32_t s = line_start;
     std::uint32_t const t[8] = {s + 1, s + 3, s + 7, s + 15, s + 31, s + 63, s + 127, s + 128};
     return lookup(t, i);
   }
@@ -88,7 +84,7 @@ struct dynamic_unsigned {
   }
   template <class U>
   MEMFIT_HD static auto last(U const& i) {
-    constexpr std::uint32_t s = dynamic_line_start;
+    constexpr std::uint32_t s = line_start;
     std::uint32_t const t[8] = {s + 2, s + 6, s + 14, s + 30, s + 62, s + 126, s + 254, s + 255};
     return lookup(t, i);
   }
@@ -129,7 +125,7 @@ template <class F>
 struct dynamic_point {
   F a;              // at least 1e-7, which has index 0
   uint_of<F> line;  // pattern of the line's value
-  uint_of<F> last;  // index of the decade's last value, from dynamic_line_start upwards
+  uint_of<F> last;  // index of the decade's last value, from line_start upwards
 };
 
 /// Finds the decade and the point on its line. Values below `least` count as that.
@@ -145,39 +141,23 @@ MEMFIT_HD inline dynamic_point<F> dynamic_locate(F const& x, float least) {
   return at;
 }
 
-/// The index by the line, from dynamic_line_start upwards.
+/// The index by the line, from line_start upwards.
 template <class F>
 MEMFIT_HD inline uint_of<F> dynamic_by_line(dynamic_point<F> const& at) {
-  return smaller(at.line >> dynamic_unit_bits, at.last);
+  return smaller(at.line >> line_unit_bits, at.last);
 }
 
-/// Whether the line is to be trusted. Rounded constants move it by less than 2 units in the last
-/// place, and a boundary lies at 4 of them: only from 0 to 7 can it pick a wrong side.
-template <class F>
-MEMFIT_HD inline auto dynamic_is_clear(dynamic_point<F> const& at) {
-  return has_bits(at.line, (1u << dynamic_unit_bits) - 8u);
-}
-
-/// This index or the one below it, decided exactly; of two equally near values the larger.
+/// This index or the one below it, decided exactly.
 template <class Half, class F>
 MEMFIT_HD inline uint_of<F> dynamic_nearest(F const& a, uint_of<F> const& index) {
-  using U = uint_of<F>;
-  auto const above = larger(index, 1u);
-  auto const low = dynamic_magnitude<Half>(U(above - 1u));
-  auto const high = dynamic_magnitude<Half>(above);
-  auto const sum = low + high;
-  auto const lost = low - (sum - high);
-  auto const twice = a + a;
-  auto const reaches = (twice > sum) | ((twice == sum) & (lost <= F(0.0f)));
-  return subtract_where(!reaches, above, 1u);
+  return nearest_index(a, index, [](auto const& i) { return dynamic_magnitude<Half>(i); });
 }
 
-/// The index beside the boundary nearest to the point, from dynamic_line_start upwards.
+/// The index beside the boundary nearest to the point, from line_start upwards.
 template <class Half, class F>
 MEMFIT_HD inline uint_of<F> dynamic_beside_boundary(dynamic_point<F> const& at) {
-  constexpr std::uint32_t half_unit = 1u << (dynamic_unit_bits - 1);
-  auto const nearest = smaller((at.line + half_unit) >> dynamic_unit_bits, at.last);
-  return dynamic_nearest<Half>(at.a, nearest - dynamic_line_start) + dynamic_line_start;
+  auto const near = smaller(line_beside_boundary(at.line), uint_of<F>(at.last - line_start));
+  return dynamic_nearest<Half>(at.a, near) + line_start;
 }
 
 /// The code of a magnitude, in the low byte.
@@ -192,7 +172,7 @@ MEMFIT_HD inline uint_of<F> dynamic_code(F const& x, float least) {
     return at.code;
   } else {
     auto const at = dynamic_locate<Half>(x, least);
-    auto const clear = dynamic_is_clear(at);
+    auto const clear = line_is_clear(at.line);
     auto index = dynamic_by_line(at);
     if (any<F>(!clear)) index = select(clear, index, dynamic_beside_boundary<Half>(at));
     return index + Half::zero;
@@ -208,7 +188,7 @@ MEMFIT_HD inline uint_of<F> dynamic_code_nearly(F const& x, float least, doubt_o
     return at.code;
   } else {
     auto const at = dynamic_locate<Half>(x, least);
-    unsure = unsure | !dynamic_is_clear(at);
+    unsure = unsure | !line_is_clear(at.line);
     return dynamic_by_line(at) + Half::zero;
   }
 }

@@ -104,6 +104,10 @@ struct ops<float> {
   MEMFIT_HD static T lookup(T const (&table)[8], uint index) {
     return table[index & 7u];
   }
+  template <class T>
+  MEMFIT_HD static T lookup(T const (&table)[16], uint index) {
+    return table[index & 15u];
+  }
   MEMFIT_HD static uint largest(uint a) {
     return a;
   }
@@ -260,7 +264,7 @@ MEMFIT_HD inline F at_least(F const& a, float least) {
   return ops<F>::greater(a, F(least));
 }
 
-/// table[index mod N], value by value: 8 entries, or 32 for F that look up widely. These have
+/// table[index mod N], value by value: 8 or 16 entries, or 32 for F that look up widely. These have
 /// high_product_plus(a, b, c), the upper 32 bits of a b plus c, besides.
 template <class T, int N, class U>
 MEMFIT_HD inline auto lookup(T const (&table)[N], U const& index) {

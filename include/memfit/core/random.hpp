@@ -43,6 +43,14 @@ MEMFIT_HD inline noise_key make_noise_key(std::uint64_t seed, std::int64_t step,
   return {static_cast<std::uint32_t>(z), static_cast<std::uint32_t>(z >> 32)};
 }
 
+/// The key of a slot's moments: their noise is not that of the parameter, nor of another slot.
+MEMFIT_HD inline noise_key slot_key(noise_key key, int slot) {
+  auto const z = (std::uint64_t{key.second} << 32 | key.first) +
+                 0x9e3779b97f4a7c15u * (static_cast<std::uint64_t>(slot) + 1);
+  auto const mixed = detail::mix64(z);
+  return {static_cast<std::uint32_t>(mixed), static_cast<std::uint32_t>(mixed >> 32)};
+}
+
 /// The key for elements whose 64-bit index has these upper 32 bits.
 MEMFIT_HD inline noise_key fold_high(noise_key key, std::int64_t index) {
   auto const high = static_cast<std::uint32_t>(static_cast<std::uint64_t>(index) >> 32);

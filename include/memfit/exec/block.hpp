@@ -5,6 +5,8 @@
 #include <cstdint>
 
 #include "memfit/codec/column.hpp"
+#include "memfit/codec/storage.hpp"
+#include "memfit/core/random.hpp"
 
 namespace memfit::detail {
 
@@ -47,14 +49,6 @@ MEMFIT_HD inline F limited(F const& g, float limit) {
 /// Whether 1 / scale and products with it stay far from both ends of the range of floats.
 MEMFIT_HD inline bool ordinary_scale(std::uint32_t scale_bits) {
   return scale_bits == 0 || (scale_bits >= 0x0d800000u && scale_bits <= 0x71800000u);  // 2^±100
-}
-
-/// The scale of a block whose largest magnitude has this pattern, as a pattern, for a slot of codec
-/// C; the largest itself where a codec has no scale or the next power of two is no float.
-template <class C, scaling S>
-MEMFIT_HD inline std::uint32_t scale_for(std::uint32_t most) {
-  if (!C::scaled || S == scaling::largest || most > 0x7f000000u) return most;
-  return (most + 0x007fffffu) & 0x7f800000u;
 }
 
 /// Brings a block's values to [-1, 1] by the correctly rounded inverse of its scale as it is
@@ -105,23 +99,34 @@ MEMFIT_HD inline F representable(F const& x) {
 /// root and, where `fading` holds, only shrink. The forms called nearly leave a few values unsure.
 enum class rounding { nearest, nearest_nearly, moment, moment_nearly, fading_moment };
 
-/// Masks that go along with a vector of values: fading goes in, unsure comes out.
+/// What goes along with a vector of values: fading and noise go in, unsure comes out. Noise is 32
+/// random bits per value, for slots that round at random.
 template <class F>
 struct code_masks {
   mask_of<F> fading{};
   doubt_of<F> unsure{};
+  uint_of<F> noise{};
 };
 
+/// Whether new moments in this storage take noise.
+template <class Storage, rounding How>
+inline constexpr bool takes_noise =
+    Storage::at_random&& How != rounding::nearest&& How != rounding::nearest_nearly;
+
 /// The codes of values under their block's normalizer.
-template <class C, range R, rounding How, class F, bool Any>
+template <class Storage, rounding How, class F, bool Any>
 MEMFIT_HD inline uint_of<F> coded(F const& x, normalizer<F, Any> const& normalize,
                                   code_masks<F>& masks) {
+  using C = typename Storage::codec;
+  constexpr range R = Storage::values;
   F y = x;
   if constexpr (C::scaled) y = normalize(x);
   if constexpr (How == rounding::nearest)
     return C::encode(y);
   else if constexpr (How == rounding::nearest_nearly)
     return encode_nearly<C>(y, masks.unsure);
+  else if constexpr (takes_noise<Storage, How>)
+    return encode_at_random<C, R>(y, x > F(0.0f), masks.noise);
   else if constexpr (How == rounding::fading_moment && R == range::any)
     return encode_fading<C>(y, masks.fading);
   else if constexpr (How == rounding::moment_nearly)

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "memfit/codec/column.hpp"
+#include "memfit/codec/storage.hpp"
 #include "memfit/core/memory.hpp"
 #include "memfit/core/random.hpp"
 #include "memfit/rule/concept.hpp"
@@ -85,7 +86,7 @@ MEMFIT_HD constexpr std::int64_t bytes_of(scalar_kind kind) {
 /// Where one moment of one tensor lies: a code per element, a scale per block (null if unscaled).
 struct moment_ref {
   void* codes = nullptr;
-  float* scales = nullptr;
+  void* scales = nullptr;  ///< floats, or bf16 where the format says so
 };
 
 /// One tensor's share of a step: `count` elements of every column, and this step's constants.
@@ -117,14 +118,23 @@ struct step_item {
   }
 };
 
+/// How slot I of Rule is stored in Format.
+template <class Rule, class Format, int I>
+using slot_storage = storage<slot_format<Format, I>, Rule::slots[I].range, Rule::slots[I].scaling>;
+
 /// The codec that Format gives to slot I of Rule.
 template <class Rule, class Format, int I>
-using slot_codec = codec_for<Format, Rule::slots[I].range>;
+using slot_codec = typename slot_storage<Rule, Format, I>::codec;
+
+/// Whether Format has a format for every slot of Rule.
+template <class Rule, class Format>
+concept stores_rule = format<Format> &&
+    (detail::formats_in<Format> < 0 || detail::formats_in<Format> == slot_count<Rule>);
 
 /// An executor: memory of its own kind, copies within it and from and to the host, and a driver in
 /// member templates: `step<Rule, Format, Column>(item, gate)`, which takes the constants from the
-/// item; `steps<Rule, Format, Column>()`, which makes a step_list; `quantize<Codec, R, Block>` and
-/// `dequantize<Codec, R, Block>`; `sum<Column>(item, call)`, which adds one tensor to sums, and
+/// item; `steps<Rule, Format, Column>()`, which makes a step_list; `quantize<Storage>` and
+/// `dequantize<Storage>`; `sum<Column>(item, call)`, which adds one tensor to sums, and
 /// `sums<Column>()`, which makes a sum_list; `norms()`, which makes a norm_list; and
 /// `once(program)`, which calls a trivially copyable function object a single time, marked
 /// MEMFIT_HD. All are ordered; copies from and to the host wait.

@@ -125,20 +125,20 @@ class host {
   owner<norm_list> norms() const;
 
   /// Codes n elements; see quantize.hpp.
-  template <class C, range R, int Block>
-  void quantize(void const* in, scalar_kind kind, std::int64_t n, typename C::code* codes,
-                float* scales) const {
-    for_each_run(block_count(n, Block), [=, this](std::int64_t first, std::int64_t last) {
-      run(detail::quantize_body<C, R, Block>{in, kind, n, first, last, codes, scales});
+  template <class Storage>
+  void quantize(void const* in, scalar_kind kind, std::int64_t n, void* codes, void* scales) const {
+    for_each_run(block_count(n, Storage::block), [=, this](std::int64_t first, std::int64_t last) {
+      run(detail::quantize_body<Storage>{in, kind, n, first, last, codes, scales});
     });
   }
 
   /// Decodes n elements; see quantize.hpp.
-  template <class C, range R, int Block>
-  void dequantize(typename C::code const* codes, float const* scales, std::int64_t n, void* out,
+  template <class Storage>
+  void dequantize(void const* codes, void const* scales, std::int64_t n, void* out,
                   scalar_kind kind) const {
-    for_each_run(block_count(n, Block), [=, this](std::int64_t first, std::int64_t last) {
-      run(detail::dequantize_body<C, R, Block>{codes, scales, n, first, last, out, kind});
+    for_each_run(block_count(n, Storage::block), [=, this](std::int64_t first, std::int64_t last) {
+      run(detail::dequantize_body<Storage>{static_cast<typename Storage::code const*>(codes),
+                                           scales, n, first, last, out, kind});
     });
   }
 
@@ -153,7 +153,7 @@ class host {
   void step_all(step_item<Rule> const* items, std::int64_t count, gate g,
                 std::uint64_t* nonfinite) const {
     float const multiplier = g.multiplier != nullptr ? *g.multiplier : 1.0f;
-    for_each_part(items, count, detail::task_size<Format>,
+    for_each_part(items, count, detail::task_size<Rule, Format>,
                   [&](step_item<Rule> const& item, std::int64_t first, std::int64_t last) {
                     run(detail::step_body<Rule, Format, Column>{item, first, last, multiplier,
                                                                 g.limit, nonfinite});

@@ -9,34 +9,56 @@
 
 namespace memfit::detail {
 
-/// The values of consecutive codes, before any scale.
+/// The codes of consecutive elements from i on: even where two share a byte, save one by one.
 template <class C, class F>
-inline F load_codes(typename C::code const* codes) {
-  if constexpr (requires { ops<F>::from_fp16(C::fp16_pattern(ops<F>::load_patterns(codes))); })
-    return ops<F>::from_fp16(C::fp16_pattern(ops<F>::load_patterns(codes)));
+inline uint_of<F> load_patterns(typename C::code const* codes, std::int64_t i) {
+  if constexpr (code_width<C>() != 4)
+    return ops<F>::load(codes + i);
+  else if constexpr (ops<F>::width == 1)
+    return load_code<C>(codes, i);
   else
-    return C::decode(ops<F>::load(codes));
+    return ops<F>::load_halves(codes + i / 2);
+}
+template <class C, class F>
+inline void store_patterns(typename C::code* codes, std::int64_t i, uint_of<F> const& patterns) {
+  if constexpr (code_width<C>() != 4) {
+    ops<F>::store(codes + i, patterns);
+  } else if constexpr (ops<F>::width == 1) {
+    store_code<C>(codes, i, patterns);
+  } else {
+    ops<F>::store_halves(codes + i / 2, patterns);
+  }
+}
+
+/// Their values, before any scale.
+template <class C, class F>
+inline F load_codes(typename C::code const* codes, std::int64_t i) {
+  if constexpr (requires { ops<F>::from_fp16(C::fp16_pattern(ops<F>::load_patterns(codes))); })
+    return ops<F>::from_fp16(C::fp16_pattern(ops<F>::load_patterns(codes + i)));
+  else
+    return C::decode(load_patterns<C, F>(codes, i));
 }
 
 /// Elements i … of a gradient or tensor of the given kind, as floats.
 template <class F>
 inline F load_scalars(void const* data, scalar_kind kind, std::int64_t i) {
   if (kind == scalar_kind::fp32) return ops<F>::load(static_cast<float const*>(data) + i);
-  auto const* const half = static_cast<std::uint16_t const*>(data) + i;
-  return kind == scalar_kind::bf16 ? load_codes<bf16_codec, F>(half)
-                                   : load_codes<fp16_codec, F>(half);
+  auto const* const half = static_cast<std::uint16_t const*>(data);
+  return kind == scalar_kind::bf16 ? load_codes<bf16_codec, F>(half, i)
+                                   : load_codes<fp16_codec, F>(half, i);
 }
 
 /// Moments under their block's scale; without `Any` the scale is an ordinary one, which no code
 /// above zero can make vanish.
-template <class C, range R, bool Any, class F>
-inline F load_moment(typename C::code const* codes, F const& scale) {
+template <class Storage, bool Any, class F>
+inline F load_moment(typename Storage::code const* codes, std::int64_t i, F const& scale) {
+  using C = typename Storage::codec;
   if constexpr (Any)
-    return moment_value<C, R>(ops<F>::load(codes), scale);
+    return moment_value<C, Storage::values>(load_patterns<C, F>(codes, i), scale);
   else if constexpr (C::scaled)
-    return product(load_codes<C, F>(codes), scale);
+    return product(load_codes<C, F>(codes, i), scale);
   else
-    return load_codes<C, F>(codes);
+    return load_codes<C, F>(codes, i);
 }
 
 /// Largest magnitude among n values, as a bit pattern: infinities and NaN order above all others.
@@ -50,10 +72,10 @@ inline std::uint32_t largest_magnitude(float const* x, int n) {
 }
 
 /// The codes of values under their block's normalizer.
-template <class F, class C, range R, bool Any, rounding How>
+template <class F, class Storage, bool Any, rounding How>
 inline void store_codes(F const& x, normalizer<F, Any> const& normalize, code_masks<F>& masks,
-                        typename C::code* codes) {
-  ops<F>::store(codes, coded<C, R, How>(x, normalize, masks));
+                        typename Storage::code* codes, std::int64_t i) {
+  store_patterns<typename Storage::codec, F>(codes, i, coded<Storage, How>(x, normalize, masks));
 }
 
 }  // namespace memfit::detail

@@ -310,6 +310,16 @@ struct ops<avx2::f32> {
     MEMFIT_STORE(r, _mm256_permutevar8x32_epi32(avx2::loadu_int(table), MEMFIT_LOAD(index)));
     return r;
   }
+  MEMFIT_AVX2 static f32 lookup(float const (&table)[16], uint const& index) {
+    f32 r;
+    auto const i = MEMFIT_LOAD(index);
+    auto const low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), i);
+    auto const high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), i);
+    // The sign bit of a lane chooses.
+    auto const upper = _mm256_castsi256_ps(avx2::shift_left(i, 28));
+    _mm256_store_ps(r.v, _mm256_blendv_ps(low, high, upper));
+    return r;
+  }
 
   MEMFIT_AVX2_HOST static std::uint32_t largest(uint const& a) {
     auto const x = MEMFIT_LOAD(a);
@@ -365,6 +375,22 @@ struct ops<avx2::f32> {
     uint r;
     MEMFIT_STORE(r, _mm256_cvtepu8_epi32(_mm_loadu_si64(p)));
     return r;
+  }
+  /// Half bytes, the low one of each byte first.
+  MEMFIT_AVX2_HOST static uint load_halves(std::uint8_t const* p) {
+    uint r;
+    auto const x = _mm_loadu_si32(p);
+    auto const y = _mm_unpacklo_epi8(x, _mm_srli_epi16(x, 4));
+    auto const z = _mm256_cvtepu8_epi32(_mm_and_si128(y, _mm_set1_epi8(0xf)));
+    MEMFIT_STORE(r, z);
+    return r;
+  }
+  MEMFIT_AVX2_HOST static void store_halves(std::uint8_t* p, uint const& a) {
+    auto const x = _mm256_and_si256(MEMFIT_LOAD(a), _mm256_set1_epi32(0xf));
+    auto const y = _mm256_permute4x64_epi64(_mm256_packus_epi32(x, x), 0x08);
+    auto const z = _mm256_castsi256_si128(y);
+    auto const pairs = _mm_maddubs_epi16(_mm_packus_epi16(z, z), _mm_set1_epi16(0x1001));
+    _mm_storeu_si32(p, _mm_packus_epi16(pairs, pairs));
   }
   MEMFIT_AVX2_HOST static void store(std::uint32_t* p, uint const& a) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), MEMFIT_LOAD(a));

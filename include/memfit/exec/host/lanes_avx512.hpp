@@ -290,6 +290,12 @@ struct ops<avx512::f32> {
                                 _mm512_maskz_broadcast_i32x8(0xffff, _mm256_loadu_epi32(table))));
     return r;
   }
+  MEMFIT_AVX512 static f32 lookup(float const (&table)[16], uint const& index) {
+    f32 r;
+    _mm512_store_ps(r.v, _mm512_maskz_permutexvar_ps(0xffff, _mm512_load_si512(index.v),
+                                                     _mm512_loadu_ps(table)));
+    return r;
+  }
 
   MEMFIT_AVX512_HOST static std::uint32_t largest(uint const& a) {
     auto x = _mm512_load_si512(a.v);
@@ -348,6 +354,21 @@ struct ops<avx512::f32> {
     auto const x = _mm_loadu_si128(reinterpret_cast<__m128i const*>(p));
     _mm512_store_si512(r.v, _mm512_maskz_cvtepu8_epi32(0xffff, x));
     return r;
+  }
+  /// Half bytes, the low one of each byte first.
+  MEMFIT_AVX512_HOST static uint load_halves(std::uint8_t const* p) {
+    uint r;
+    auto const x = _mm_loadu_si64(p);
+    auto const y = _mm_unpacklo_epi8(x, _mm_srli_epi16(x, 4));
+    auto const z = _mm_and_si128(y, _mm_set1_epi8(0xf));
+    _mm512_store_si512(r.v, _mm512_maskz_cvtepu8_epi32(0xffff, z));
+    return r;
+  }
+  MEMFIT_AVX512_HOST static void store_halves(std::uint8_t* p, uint const& a) {
+    auto const x = _mm512_maskz_cvtepi32_epi8(0xffff, _mm512_load_si512(a.v));
+    auto const y = _mm_and_si128(x, _mm_set1_epi8(0xf));
+    auto const pairs = _mm_maddubs_epi16(y, _mm_set1_epi16(0x1001));
+    _mm_storeu_si64(p, _mm_packus_epi16(pairs, pairs));
   }
   MEMFIT_AVX512_HOST static void store(std::uint32_t* p, uint const& a) {
     _mm512_storeu_si512(p, _mm512_load_si512(a.v));

@@ -144,6 +144,9 @@ struct ops<paired::f32<F>> {
   MEMFIT_PAIR static f32 lookup(float const (&table)[8], uint const& i) {
     return {base::lookup(table, i.a), base::lookup(table, i.b)};
   }
+  MEMFIT_PAIR static f32 lookup(float const (&table)[16], uint const& i) {
+    return {base::lookup(table, i.a), base::lookup(table, i.b)};
+  }
   MEMFIT_PAIR static uint lookup(std::uint32_t const (&table)[8], uint const& i) {
     return {base::lookup(table, i.a), base::lookup(table, i.b)};
   }
@@ -163,6 +166,13 @@ struct ops<paired::f32<F>> {
     return {base::load_patterns(p), base::load_patterns(p + base::width)};
   }
   static f32 from_fp16(uint16 const& h) { return {base::from_fp16(h.a), base::from_fp16(h.b)}; }
+  static uint load_halves(std::uint8_t const* p) {
+    return {base::load_halves(p), base::load_halves(p + base::width / 2)};
+  }
+  static void store_halves(std::uint8_t* p, uint const& x) {
+    base::store_halves(p, x.a);
+    base::store_halves(p + base::width / 2, x.b);
+  }
   template <class P, class V>
   static void store(P* p, V const& x) {
     base::store(p, x.a);

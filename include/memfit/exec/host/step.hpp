@@ -38,10 +38,25 @@ inline void apply_rule(constants_of<Rule> const& k, F& p, F const& g, F (&s)[N])
   }
 }
 
+/// Block sizes of a rule's slots.
+template <class Rule, class Format, int... I>
+constexpr int largest_block(std::integer_sequence<int, I...>) {
+  return (std::max)({default_block, slot_storage<Rule, Format, I>::block...});
+}
+template <class Rule, class Format, int... I>
+constexpr int smallest_block(std::integer_sequence<int, I...>) {
+  return (std::min)({default_block, slot_storage<Rule, Format, I>::block...});
+}
+
 /// Elements of a tensor that are read, updated and written together: whole blocks of every moment.
-template <class Format>
-inline constexpr int unit_size = (std::max)(format_traits<Format, range::any>::block,
-                                            default_block);
+template <class Rule, class Format>
+inline constexpr int unit_size =
+    largest_block<Rule, Format>(std::make_integer_sequence<int, slot_count<Rule>>());
+
+/// Elements of a unit that lie within one block of every moment.
+template <class Rule, class Format>
+inline constexpr int run_size =
+    smallest_block<Rule, Format>(std::make_integer_sequence<int, slot_count<Rule>>());
 
 /// The columns of one unit, wherever they lie.
 template <class Column, int Moments>
@@ -60,9 +75,9 @@ class unit_step {
  public:
   static constexpr int slots = slot_count<Rule>;
   static constexpr int arrays = slots > 0 ? slots : 1;
-  static constexpr int unit = unit_size<Format>;
-  static constexpr int block = format_traits<Format, range::any>::block;
-  static constexpr int blocks = unit / block;
+  static constexpr int unit = unit_size<Rule, Format>;
+  static constexpr int run_length = run_size<Rule, Format>;
+  static constexpr int runs = unit / run_length;
   using item = step_item<Rule>;
   using columns = unit_columns<Column, arrays>;
 
@@ -73,7 +88,7 @@ class unit_step {
   /// The unit's new codes may be written only by the next call, or by finish().
   template <class F>
   int run(columns const& c) {
-    if (c.count == unit && ordinary_before(c) && stage_gradient<F>(c) &&
+    if (c.count == unit && ordinary_before(c, all_slots()) && stage_gradient<F>(c) &&
         (pending_ ? update<F, true>(c, all_slots()) : update<F, false>(c, all_slots())))
       return 0;
     int left_alone = 0;
@@ -100,42 +115,55 @@ class unit_step {
  private:
   static constexpr bool keeps = !std::is_void_v<typename Column::kept>;
   template <int I>
-  using codec_at = slot_codec<Rule, Format, I>;
+  using storage_at = slot_storage<Rule, Format, I>;
   template <int I>
-  static constexpr range range_at = Rule::slots[I].range;
+  using codec_at = typename storage_at<I>::codec;
   template <int I>
-  static constexpr scaling scaling_at = Rule::slots[I].scaling;
-  /// The scale of a block whose new moments of slot I have this largest magnitude.
+  using code_at = typename storage_at<I>::code;
   template <int I>
-  static std::uint32_t new_scale(std::uint32_t most) {
-    return scale_for<codec_at<I>, scaling_at<I>>(most);
-  }
+  static constexpr int block_at = storage_at<I>::block;
+  template <int I>
+  static constexpr int blocks_at = unit / block_at<I>;
   static constexpr auto all_slots() { return std::make_integer_sequence<int, slots>(); }
+  /// Whether the run that begins here begins a block of slot I.
+  template <int I>
+  static constexpr bool begins_block(int begin) {
+    return block_at<I> == run_length || begin % block_at<I> == 0;
+  }
+  template <int I>
+  static code_at<I>* codes_of(columns const& c) {
+    return static_cast<code_at<I>*>(c.moments[I].codes);
+  }
 
   template <int... I>
-  void set_moments(columns& c, std::int64_t first, std::integer_sequence<int, I...>) const {
-    ((c.moments[I] = {static_cast<typename codec_at<I>::code*>(item_.moments[I].codes) + first,
-                      codec_at<I>::scaled ? item_.moments[I].scales + first / block : nullptr}),
+  void set_moments([[maybe_unused]] columns& c, [[maybe_unused]] std::int64_t first,
+                   std::integer_sequence<int, I...>) const {
+    ((c.moments[I] = {storage_at<I>::at(item_.moments[I].codes, first),
+                      storage_at<I>::scale_at(item_.moments[I].scales, first / block_at<I>)}),
      ...);
   }
 
+  template <int... I>
+  static bool ordinary_before(columns const& c, std::integer_sequence<int, I...>) {
+    return (ordinary_before<I>(c) && ...);
+  }
+  template <int I>
   static bool ordinary_before(columns const& c) {
     bool all = true;
-    for (int j = 0; j < slots; ++j)
-      for (int b = 0; b < blocks && c.moments[j].scales != nullptr; ++b)
-        all &= ordinary_scale(bits(c.moments[j].scales[b]));
+    if constexpr (storage_at<I>::scaled)
+      for (int b = 0; b < blocks_at<I>; ++b)
+        all &= ordinary_scale(bits(storage_at<I>::load_scale(c.moments[I].scales, b)));
     return all;
   }
 
   template <class F, int I, bool Any>
   static F moment(columns const& c, F const& scale, int i) {
-    using C = codec_at<I>;
-    return load_moment<C, range_at<I>, Any>(
-        static_cast<typename C::code const*>(c.moments[I].codes) + i, scale);
+    return load_moment<storage_at<I>, Any>(codes_of<I>(c), i, scale);
   }
+  /// The scale of element i.
   template <class F, int I>
-  static F old_scale(columns const& c, int b) {
-    return codec_at<I>::scaled ? F(c.moments[I].scales[b]) : F(1.0f);
+  static F old_scale(columns const& c, int i) {
+    return F(storage_at<I>::load_scale(c.moments[I].scales, i / block_at<I>));
   }
 
   template <class F>
@@ -203,11 +231,12 @@ class unit_step {
     auto const stride = bytes_of(item_.gradient_kind);
     (stage_moment<F, I>(c), ...);
     overflow_watch<F, Column::overflow> watch;
-    for (int b = 0; b < blocks; ++b) {
-      [[maybe_unused]] F const scale[arrays] = {old_scale<F, I>(c, b)...};
-      [[maybe_unused]] uint_of<F> most[arrays] = {((void)I, uint_of<F>(0u))...};
-      writer<F, false> write(before, b, sequence);
-      for (int i = b * block; i < (b + 1) * block; i += ops<F>::width) {
+    [[maybe_unused]] uint_of<F> most[arrays] = {};
+    for (int begin = 0; begin < unit; begin += run_length) {
+      [[maybe_unused]] F const scale[arrays] = {old_scale<F, I>(c, begin)...};
+      ((most[I] = begins_block<I>(begin) ? uint_of<F>(0u) : most[I]), ...);
+      writers<F, false> write(*this, before, begin, sequence);
+      for (int i = begin; i < begin + run_length; i += ops<F>::width) {
         prefetch(c, stride, i, sequence);
         F p = parameter<F>(c, i);
         F s[arrays] = {staged_moment<F, I>(c, scale[I], i)...};
@@ -221,9 +250,9 @@ class unit_step {
           write_parameter<F>(before, i);
         }
       }
-      ((now.most[I][b] = new_scale<I>(ops<F>::largest(most[I]))), ...);
+      (end_run<I>(now, begin, most[I]), ...);
       if constexpr (Pending)
-        ((settle<F, I>(before, b, write.masks[I]), store_scale<I>(before, b)), ...);
+        ((settle<F, I>(before, begin, write.masks[I]), store_scale<I>(before, begin)), ...);
     }
     pending_ = !watch.seen() && (ordinary_after<I>(now) && ...);
     if (!pending_) return false;
@@ -237,9 +266,7 @@ class unit_step {
   template <class F, int I>
   void stage_moment(columns const& c) {
     using C = codec_at<I>;
-    if constexpr (reads_table<F, C>)
-      stage_values<F, C>(static_cast<typename C::code const*>(c.moments[I].codes), unit,
-                         staged_[I]);
+    if constexpr (reads_table<F, C>) stage_values<F, C>(codes_of<I>(c), unit, staged_[I]);
   }
   template <class F, int I>
   F staged_moment(columns const& c, F const& scale, int i) const {
@@ -257,20 +284,20 @@ class unit_step {
     __builtin_prefetch(c.visible + i + ahead);
     if constexpr (keeps) __builtin_prefetch(c.kept + i + ahead);
     __builtin_prefetch(static_cast<char const*>(c.gradient) + (i + ahead) * stride);
-    (prefetch_codes(static_cast<typename codec_at<I>::code const*>(c.moments[I].codes), i), ...);
+    (prefetch_codes<storage_at<I>>(c.moments[I].codes, i), ...);
   }
   /// Codes of one byte move on by a cache line every fourth time only, but are asked for earlier.
-  template <class Code>
-  [[gnu::always_inline]] static void prefetch_codes(Code const* codes, int i) {
-    constexpr int line = 64 / static_cast<int>(sizeof(Code));
-    if (i % line == 0) __builtin_prefetch(codes + i + 1024 + line);
+  template <class Storage>
+  [[gnu::always_inline]] static void prefetch_codes(void const* codes, int i) {
+    constexpr int line = 64 * 8 / Storage::width;
+    if (i % line == 0) __builtin_prefetch(Storage::at(codes, i + 1024 + line));
   }
 
   /// Magnitude of a new moment as a pattern. A negative value where there must be none is out of
   /// every range, and so handed to careful().
   template <int I, class F>
   static uint_of<F> slot_magnitude(F const& s) {
-    if constexpr (range_at<I> == range::non_negative)
+    if constexpr (storage_at<I>::values == range::non_negative)
       return bits(s);
     else
       return magnitude(s);
@@ -279,46 +306,84 @@ class unit_step {
   /// What an update has computed of a unit before its codes are written.
   struct result {
     columns where;
-    std::uint32_t most[arrays][blocks];
+    std::uint32_t scales[arrays][runs];  // of the blocks of each slot
     alignas(64) float gradient[unit];
     alignas(64) float parameter[unit];
     alignas(64) float moment[arrays][unit];
   };
 
-  /// Writes codes of one block of a result.
+  /// Where a run ends a block of slot I, the block's largest magnitude gives its new scale.
+  template <int I, class U>
+  static void end_run(result& now, int begin, U const& most) {
+    if (begins_block<I>(begin + run_length))
+      now.scales[I][begin / block_at<I>] = storage_at<I>::scale_for(ops<U>::largest(most));
+  }
+
+  template <class F, bool Any, int I>
+  static normalizer<F, Any> normalizer_at(result const& r, int i) {
+    return normalizer<F, Any>(from_bits<float>(r.scales[I][i / block_at<I>]));
+  }
+  template <int I>
+  noise_key key_at([[maybe_unused]] result const& r) const {
+    if constexpr (storage_at<I>::at_random)
+      return fold_high(slot_key(item_.key, I), r.where.first);
+    else
+      return {};
+  }
+
+  /// Codes of slot I from element i of a result on, all under the same scale.
+  template <int I, rounding How, class F, bool Any>
+  static void write_codes(result const& r, int i, normalizer<F, Any> const& normalize,
+                          [[maybe_unused]] noise_key key, code_masks<F>& masks) {
+    using to = storage_at<I>;
+    if constexpr (takes_noise<to, How>)
+      masks.noise = noise(key, ops<F>::iota(static_cast<std::uint32_t>(r.where.first) +
+                                            static_cast<std::uint32_t>(i)));
+    else if constexpr (How == rounding::fading_moment)
+      masks.fading = ops<F>::load(r.gradient + i) == F(0.0f);
+    store_codes<F, to, Any, How>(ops<F>::load(r.moment[I] + i), normalize, masks,
+                                 codes_of<I>(r.where), i);
+  }
+  template <class F, bool Any, rounding How, int I>
+  void write_codes(result const& r, int begin, int count) const {
+    auto const normalize = normalizer_at<F, Any, I>(r, begin);
+    auto const key = key_at<I>(r);
+    code_masks<F> masks;
+    for (int i = begin; i < begin + count; i += ops<F>::width)
+      write_codes<I, How>(r, i, normalize, key, masks);
+  }
+
+  /// Writes codes of all slots in one run of a result.
   template <class F, bool Any>
-  struct writer {
+  struct writers {
     template <int... I>
-    writer(result const& r, [[maybe_unused]] int b, std::integer_sequence<int, I...>)
-        : normalize{normalizer<F, Any>(from_bits<float>(r.most[I][b]))...} {}
+    writers(unit_step const& step, result const& r, [[maybe_unused]] int begin,
+            std::integer_sequence<int, I...>)
+        : normalize{normalizer_at<F, Any, I>(r, begin)...}, key{step.template key_at<I>(r)...} {}
     template <int I, rounding How>
     void slot(result const& r, int i) {
-      using C = codec_at<I>;
-      if constexpr (How == rounding::fading_moment)
-        masks[I].fading = ops<F>::load(r.gradient + i) == F(0.0f);
-      store_codes<F, C, range_at<I>, Any, How>(
-          ops<F>::load(r.moment[I] + i), normalize[I], masks[I],
-          static_cast<typename C::code*>(r.where.moments[I].codes) + i);
+      write_codes<I, How>(r, i, normalize[I], key[I], masks[I]);
     }
     code_masks<F> masks[arrays];
     normalizer<F, Any> normalize[arrays];
+    noise_key key[arrays];
   };
 
-  /// Codes of one slot in one block of a result, all decided exactly.
+  /// Codes of one slot in one run of a result, all decided exactly.
   template <int I>
   struct exact_codes {
+    unit_step const& step;
     result const& r;
-    int b;
+    int begin;
     template <class F>
     void operator()() const {
-      writer<F, false> write(r, b, all_slots());
-      for (int i = b * block; i < (b + 1) * block; i += ops<F>::width)
-        write.template slot<I, rounding::moment>(r, i);
+      step.template write_codes<F, false, rounding::moment, I>(r, begin, run_length);
     }
   };
   template <class F, int I>
-  static void settle(result const& r, int b, code_masks<F> const& masks) {
-    if (any<F>(masks.unsure)) ops<F>::apart(exact_codes<I>{r, b});
+  void settle(result const& r, int begin, code_masks<F> const& masks) const {
+    if constexpr (!storage_at<I>::at_random)
+      if (any<F>(masks.unsure)) ops<F>::apart(exact_codes<I>{*this, r, begin});
   }
 
   template <class F>
@@ -326,10 +391,12 @@ class unit_step {
     store_parameter<F>(r.where, parameter_codes<F>(r.where, ops<F>::load(r.parameter + i), i), i);
   }
 
+  /// Stores the new scale of the block of slot I that begins at this element.
   template <int I>
-  static void store_scale(result const& r, int b) {
-    if constexpr (codec_at<I>::scaled)
-      if (b * block < r.where.count) r.where.moments[I].scales[b] = from_bits<float>(r.most[I][b]);
+  static void store_scale(result const& r, int begin) {
+    auto const b = begin / block_at<I>;
+    if (begins_block<I>(begin) && begin < r.where.count)
+      storage_at<I>::store_scale(r.where.moments[I].scales, b, r.scales[I][b]);
   }
 
   struct pending_unit {
@@ -343,33 +410,27 @@ class unit_step {
   void write_pending(std::integer_sequence<int, I...> sequence) {
     result const& before = results_[1 - turn_];
     if (fades_)
-      write_moments<F, false, rounding::fading_moment>(before, sequence);
+      write_moments<F, rounding::fading_moment>(before, sequence);
     else
-      write_moments<F, false, rounding::moment>(before, sequence);
+      write_moments<F, rounding::moment>(before, sequence);
     for (int i = 0; i < unit; i += ops<F>::width) write_parameter<F>(before, i);
     pending_ = false;
   }
 
-  template <class F, bool Any, rounding How, int... I>
-  static void write_moments(result const& r, std::integer_sequence<int, I...> sequence) {
-    for (int b = 0; b < blocks; ++b) write_block<F, Any, How>(r, b, sequence);
-  }
-  template <class F, bool Any, rounding How, int... I>
-  static void write_block(result const& r, int b, std::integer_sequence<int, I...> sequence) {
-    writer<F, Any> write(r, b, sequence);
-    for (int i = b * block; i < (b + 1) * block; i += ops<F>::width)
-      (write.template slot<I, How>(r, i), ...);
-    (store_scale<I>(r, b), ...);
+  template <class F, rounding How, int... I>
+  void write_moments(result const& r, std::integer_sequence<int, I...>) const {
+    for (int begin = 0; begin < unit; begin += run_length)
+      ((write_codes<F, false, How, I>(r, begin, run_length), store_scale<I>(r, begin)), ...);
   }
 
   template <int I>
   static bool ordinary_after(result const& r) {
     bool all = true;
-    for (int b = 0; b < blocks; ++b)
-      if constexpr (codec_at<I>::scaled)
-        all &= ordinary_scale(r.most[I][b]);
+    for (int b = 0; b < blocks_at<I>; ++b)
+      if constexpr (storage_at<I>::scaled)
+        all &= ordinary_scale(r.scales[I][b]);
       else
-        all &= r.most[I][b] < codec_at<I>::overflow;
+        all &= r.scales[I][b] < codec_at<I>::overflow;
     return all;
   }
 
@@ -398,7 +459,7 @@ class unit_step {
     alignas(64) unsigned char kept[unit * sizeof(std::uint32_t)];
     alignas(64) unsigned char gradient[unit * sizeof(float)];
     alignas(64) unsigned char codes[arrays][unit * sizeof(std::uint32_t)];
-    float scales[arrays][blocks];
+    alignas(64) unsigned char scales[arrays][runs * sizeof(float)];
   };
 
   static std::size_t elements(columns const& c) {
@@ -423,11 +484,15 @@ class unit_step {
   }
   template <int I>
   static void copy_slot_in(columns const& c, columns& inside, padded& copy) {
-    using C = codec_at<I>;
-    inside.moments[I] = {copy.codes[I], C::scaled ? copy.scales[I] : nullptr};
-    std::memcpy(copy.codes[I], c.moments[I].codes, elements(c) * sizeof(typename C::code));
-    for (int b = 0; C::scaled && b * block < c.count; ++b)
-      copy.scales[I][b] = c.moments[I].scales[b];
+    inside.moments[I] = {copy.codes[I], copy.scales[I]};
+    copy_slot<I>(c, inside.moments[I], c.moments[I]);
+  }
+  template <int I>
+  static void copy_slot(columns const& c, moment_ref const& to, moment_ref const& from) {
+    auto const n = static_cast<std::int64_t>(elements(c));
+    std::memcpy(to.codes, from.codes, static_cast<std::size_t>(storage_at<I>::code_bytes(n)));
+    if constexpr (storage_at<I>::scaled)
+      std::memcpy(to.scales, from.scales, static_cast<std::size_t>(storage_at<I>::scale_bytes(n)));
   }
 
   template <int... I>
@@ -435,41 +500,32 @@ class unit_step {
     auto const n = elements(c);
     std::memcpy(c.visible, inside.visible, n * sizeof *c.visible);
     if constexpr (keeps) std::memcpy(c.kept, inside.kept, n * sizeof *c.kept);
-    (copy_slot_out<I>(c, inside), ...);
-  }
-  template <int I>
-  static void copy_slot_out(columns const& c, columns const& inside) {
-    using C = codec_at<I>;
-    std::memcpy(c.moments[I].codes, inside.moments[I].codes,
-                elements(c) * sizeof(typename C::code));
-    for (int b = 0; C::scaled && b * block < c.count; ++b)
-      c.moments[I].scales[b] = inside.moments[I].scales[b];
+    (copy_slot<I>(c, c.moments[I], inside.moments[I]), ...);
   }
 
   template <class F, int... I>
-  int update_each(columns const& c, std::integer_sequence<int, I...> sequence) {
+  int update_each(columns const& c, std::integer_sequence<int, I...>) {
     using U = uint_of<F>;
     auto const k = item_.constants;
     F const multiplier(multiplier_);
     int left_alone = 0;
     result& now = results_[turn_];
     now.where = c;
-    bool moved[blocks] = {};
+    bool moved[runs] = {};
     for (int i = 0; i < unit; i += ops<F>::width) {
-      [[maybe_unused]] int const b = i / block;
       auto const inside =
           ops<F>::iota(static_cast<std::uint32_t>(i)) < U(static_cast<unsigned>(c.count));
       F const g = product(load_scalars<F>(c.gradient, item_.gradient_kind, i), multiplier);
       auto moves = magnitude(g) < U(infinity_bits);
       F const old_p = parameter<F>(c, i);
-      F const old_s[arrays] = {moment<F, I, true>(c, old_scale<F, I>(c, b), i)...};
+      F const old_s[arrays] = {moment<F, I, true>(c, old_scale<F, I>(c, i), i)...};
       F p = old_p;
       F s[arrays] = {old_s[I]...};
       apply_rule<Rule>(k, p, limited(F(select(moves, g, F(0.0f))), limit_), s);
       ((moves = moves & (magnitude(s[I]) < U(moment_limit<codec_at<I>>))), ...);
       moves = moves & (magnitude(p) < U(Column::overflow));
       left_alone += ops<F>::count(inside & !moves);
-      moved[i / block] |= any<F>(inside & moves);
+      moved[i / run_length] |= any<F>(inside & moves);
       auto const fresh = parameter_codes<F>(c, p, i);
       parameter_code<U> const old = {ops<F>::load(c.visible + i), kept_code<F>(c, i)};
       store_parameter<F>(
@@ -478,13 +534,21 @@ class unit_step {
       (ops<F>::store(now.moment[I] + i, F(select(inside, select(moves, s[I], old_s[I]), F(0.0f)))),
        ...);
     }
-    for (int b = 0; b < blocks; ++b)
-      ((now.most[I][b] = new_scale<I>(largest_magnitude<F>(now.moment[I] + b * block, block))),
-       ...);
-    // A block in which nothing moves keeps its codes and scale as they are.
-    for (int b = 0; b < blocks; ++b)
-      if (moved[b]) write_block<F, true, rounding::fading_moment>(now, b, sequence);
+    (write_moved<F, I>(now, moved), ...);
     return left_alone;
+  }
+  /// Codes and scales of slot I, save in blocks in which nothing has moved: these stay as they are.
+  template <class F, int I>
+  void write_moved(result& now, bool const (&moved)[runs]) const {
+    constexpr int block = block_at<I>, of_block = block / run_length;
+    for (int b = 0; b < blocks_at<I>; ++b) {
+      auto const* const first = moved + b * of_block;
+      if (std::none_of(first, first + of_block, [](bool m) { return m; })) continue;
+      now.scales[I][b] =
+          storage_at<I>::scale_for(largest_magnitude<F>(now.moment[I] + b * block, block));
+      write_codes<F, true, rounding::fading_moment, I>(now, b * block, block);
+      store_scale<I>(now, b * block);
+    }
   }
   template <class F>
   static uint_of<F> magnitude(F const& x) {
@@ -508,8 +572,8 @@ class unit_step {
 };
 
 /// Elements that one task covers: enough to hide the hand-out, little enough to share evenly.
-template <class Format>
-inline constexpr std::int64_t task_size = std::int64_t{512} * unit_size<Format>;
+template <class Rule, class Format>
+inline constexpr std::int64_t task_size = std::int64_t{512} * unit_size<Rule, Format>;
 
 /// A run of units of one tensor, as a body for run_on.
 template <class Rule, class Format, class Column>
@@ -523,7 +587,7 @@ struct step_body {
   void operator()() const {
     unit_step<Rule, Format, Column> step(item, multiplier, limit);
     std::uint64_t alone = 0;
-    for (auto i = first; i < last; i += unit_size<Format>)
+    for (auto i = first; i < last; i += unit_size<Rule, Format>)
       alone += static_cast<std::uint64_t>(step.template run<F>(step.at(i)));
     step.template finish<F>();
     if (alone != 0 && left_alone != nullptr)

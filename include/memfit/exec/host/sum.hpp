@@ -82,7 +82,7 @@ struct sum_body {
       return F(0.0f);
     } else {
       auto* const from = static_cast<typename Source::code*>(item.source) + i;
-      F g = weight != 0.0f ? load_codes<Source, F>(from) : F(0.0f);
+      F g = weight != 0.0f ? load_codes<Source, F>(from, 0) : F(0.0f);
       if (call.clear_source) ops<F>::store(from, uint_of<F>(0u));
       return g;
     }

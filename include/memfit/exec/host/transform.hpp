@@ -12,13 +12,15 @@ namespace memfit::detail {
 
 /// Codes blocks first … last of n elements. A NaN counts as 0 and an infinity as the largest finite
 /// magnitude of its block.
-template <class C, range R, int Block>
+template <class Storage>
 struct quantize_body {
+  using C = typename Storage::codec;
+  static constexpr int Block = Storage::block;
   void const* in;
   scalar_kind kind;
   std::int64_t n, first, last;
-  typename C::code* codes;
-  float* scales;
+  void* codes;
+  void* scales;
 
   template <class F>
   void operator()() const {
@@ -33,15 +35,17 @@ struct quantize_body {
     auto const count = (std::min<std::int64_t>)(Block, n - begin);
     if (count == Block) {
       auto const most = stage<F>(begin, x);
-      if (ordinary_scale(most)) return write<F, false>(x, b, most, codes + begin);
+      if (ordinary_scale(Storage::scale_for(most)))
+        return write<F, false>(x, b, most, Storage::at(codes, begin));
     }
     std::fill(x, x + Block, 0.0f);
     for (int i = 0; i < count; ++i)
-      x[i] = representable<R>(load_scalars<float>(in, kind, begin + i));
+      x[i] = representable<Storage::values>(load_scalars<float>(in, kind, begin + i));
     if constexpr (C::scaled) make_finite(x);
-    typename C::code padded[Block];
+    typename C::code padded[Block] = {};
     write<F, true>(x, b, C::scaled ? largest_magnitude<F>(x, Block) : 0u, padded);
-    std::memcpy(codes + begin, padded, static_cast<std::size_t>(count) * sizeof *padded);
+    std::memcpy(Storage::at(codes, begin), padded,
+                static_cast<std::size_t>(Storage::code_bytes(count)));
   }
 
   /// A block's values in scratch; returns the pattern of their largest magnitude, 0 without scales.
@@ -53,7 +57,7 @@ struct quantize_body {
     for (int i = 0; i < Block; i += ops<F>::width) {
       for (int line = i; line < i + ops<F>::width; line += 16)
         __builtin_prefetch(static_cast<char const*>(in) + (begin + line + ahead) * size);
-      F const v = representable<R>(load_scalars<F>(in, kind, begin + i));
+      F const v = representable<Storage::values>(load_scalars<F>(in, kind, begin + i));
       if constexpr (C::scaled) most = larger(most, bits(v) & 0x7fffffffu);
       ops<F>::store(x + i, v);
     }
@@ -73,13 +77,14 @@ struct quantize_body {
 
   template <class F, bool Any>
   void write(float const* x, std::int64_t b, std::uint32_t most, typename C::code* to) const {
-    float const scale = from_bits<float>(most);
-    if constexpr (C::scaled) scales[b] = scale;
+    auto const pattern = Storage::scale_for(most);
+    float const scale = from_bits<float>(pattern);
+    Storage::store_scale(scales, b, pattern);
     normalizer<F, Any> const normalize(scale);
     code_masks<F> masks;
     for (int i = 0; i < Block; i += ops<F>::width)
-      store_codes<F, C, R, Any, rounding::nearest_nearly>(ops<F>::load(x + i), normalize, masks,
-                                                          to + i);
+      store_codes<F, Storage, Any, rounding::nearest_nearly>(ops<F>::load(x + i), normalize, masks,
+                                                             to, i);
     if (any<F>(masks.unsure)) ops<F>::apart(exact_codes<Any>{x, scale, to});
   }
 
@@ -94,16 +99,17 @@ struct quantize_body {
       normalizer<F, Any> const normalize(scale);
       code_masks<F> masks;
       for (int i = 0; i < Block; i += ops<F>::width)
-        store_codes<F, C, R, Any, rounding::nearest>(ops<F>::load(x + i), normalize, masks, to + i);
+        store_codes<F, Storage, Any, rounding::nearest>(ops<F>::load(x + i), normalize, masks, to,
+                                                        i);
     }
   };
 };
 
 /// Decodes blocks first … last of n elements.
-template <class C, range R, int Block>
+template <class Storage>
 struct dequantize_body {
-  typename C::code const* codes;
-  float const* scales;
+  typename Storage::code const* codes;
+  void const* scales;
   std::int64_t n, first, last;
   void* out;
   scalar_kind kind;
@@ -111,8 +117,9 @@ struct dequantize_body {
   template <class F>
   void operator()() const {
     for (auto b = first; b < last; ++b) {
-      auto const begin = b * Block, end = (std::min<std::int64_t>)(begin + Block, n);
-      float const scale = C::scaled ? scales[b] : 1.0f;
+      auto const begin = b * Storage::block;
+      auto const end = (std::min<std::int64_t>)(begin + Storage::block, n);
+      float const scale = Storage::load_scale(scales, b);
       auto i = begin;
       for (; i + ops<F>::width <= end; i += ops<F>::width) one<F>(i, scale);
       for (; i < end; ++i) one<float>(i, scale);
@@ -122,7 +129,7 @@ struct dequantize_body {
  private:
   template <class F>
   void one(std::int64_t i, float scale) const {
-    F const x = load_moment<C, R, false, F>(codes + i, F(scale));
+    F const x = load_moment<Storage, false, F>(codes, i, F(scale));
     if (kind == scalar_kind::fp32) return ops<F>::store(static_cast<float*>(out) + i, x);
     ops<F>::store(static_cast<std::uint16_t*>(out) + i,
                   kind == scalar_kind::bf16 ? bf16_codec::encode(x) : fp16_codec::encode(x));
