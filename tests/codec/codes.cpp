@@ -51,6 +51,7 @@ using codes = testing::Types<
     code_of<memfit::linear8, range::any>, code_of<memfit::linear8, range::non_negative>,
     code_of<memfit::float8, range::any>, code_of<memfit::float8, range::non_negative>,
     code_of<memfit::companded8, range::any>, code_of<memfit::companded8, range::non_negative>,
+    code_of<memfit::root8, range::any>, code_of<memfit::root8, range::non_negative>,
     code_of<memfit::packed4, range::any>, code_of<memfit::packed4, range::non_negative>>;
 TYPED_TEST_SUITE(few_bits, codes);
 
@@ -149,6 +150,17 @@ TEST(companded8, has_its_zero_and_one_at_127_steps_and_at_255) {
   EXPECT_EQ(m::decode(128u), 1.0f / 253);
   EXPECT_EQ(v::encode(1.0f), 255u);
   EXPECT_EQ(v::decode(1u), 1.0f / 65025);
+}
+
+TEST(root8, has_its_zero_and_one_at_127_steps_and_at_255) {
+  using m = memfit::codec_for<memfit::root8, range::any>;
+  using v = memfit::codec_for<memfit::root8, range::non_negative>;
+  EXPECT_EQ(m::encode(0.0f), 127u);
+  EXPECT_EQ(m::encode(1.0f), 254u);
+  EXPECT_EQ(m::encode(-1.0f), 0u);
+  EXPECT_EQ(m::decode(126u), -1.0f / 16129);
+  EXPECT_EQ(v::encode(1.0f), 255u);
+  EXPECT_FLOAT_EQ(v::decode(1u), 0x1.08149p-32f);
 }
 
 TEST(packed4, has_no_minus_one_and_levels_down_to_1e5th) {

@@ -87,6 +87,18 @@ inline table companded8(bool is_signed) {
   return entries;
 }
 
+/// n |n| / 127^2 for n = -127..127, or the square of (c / 255)^2 as a float.
+inline table root8(bool is_signed) {
+  table entries;
+  for (int c = 0; c < (is_signed ? 255 : 256); ++c) {
+    int const n = c - 127;
+    auto const square = static_cast<float>(c * c / 65025.0);
+    auto const value = is_signed ? static_cast<float>(n * std::abs(n) / 16129.0) : square * square;
+    entries.push_back({static_cast<std::uint32_t>(c), value});
+  }
+  return entries;
+}
+
 /// Decades of 1, 2 and 4 means of neighbouring equal parts of [0.1, 1], zero and 1; or zero and 15
 /// levels of equal ratio from 1e-5 to 1.
 inline table packed4(bool is_signed) {

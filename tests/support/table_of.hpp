@@ -28,6 +28,12 @@ struct format_of<memfit::companded8> {
   static constexpr bool short_scales = true;
 };
 template <>
+struct format_of<memfit::root8> {
+  using base = memfit::root8;
+  static constexpr int block = 128;
+  static constexpr bool short_scales = true;
+};
+template <>
 struct format_of<memfit::packed4> {
   using base = memfit::packed4;
   static constexpr int block = 128;
@@ -45,7 +51,7 @@ inline constexpr bool is_one_of = (std::is_same_v<Format, Others> || ...);
 template <class Format>
 inline constexpr bool is_coded =
     is_one_of<typename format_of<Format>::base, memfit::dynamic8, memfit::linear8, memfit::float8,
-              memfit::companded8, memfit::packed4>;
+              memfit::companded8, memfit::root8, memfit::packed4>;
 
 /// Whether moments of this range are rounded at random.
 template <class Format>
@@ -70,6 +76,8 @@ table table_of(memfit::range range) {
     return linear8(is_signed);
   } else if constexpr (std::is_same_v<base, memfit::companded8>) {
     return companded8(is_signed);
+  } else if constexpr (std::is_same_v<base, memfit::root8>) {
+    return root8(is_signed);
   } else if constexpr (std::is_same_v<base, memfit::packed4>) {
     return packed4(is_signed);
   } else {

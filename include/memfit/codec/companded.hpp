@@ -1,5 +1,5 @@
-// The format companded8: equal steps of a curve that is steep near zero, in small blocks.
-// Used for moments where close values matter more than small ones.
+// The formats root8 and companded8: equal steps of a curve that is steep near zero.
+// Used for moments: root8 wherever there is no reason for another format.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,10 @@ struct softsign_curve {
   MEMFIT_HD static F value(F const& n) {
     return n / (F(254.0f) - abs(n));
   }
+  template <class F>
+  MEMFIT_HD static F signed_value(F const& n) {
+    return value(n);
+  }
   /// The boundary below n solves u^2 - u w - 1/4 = 0 for u = 254 - n and w = 254 / (1 + a): then
   /// u is w + 1 / (4 w), less 1 / (16 w^3), which is too little to tell.
   template <class F>
@@ -29,20 +33,45 @@ struct softsign_curve {
   }
 };
 
-/// Magnitudes n^2 / 65025, n to 255: the inverse of the square root in 255 steps.
+/// Magnitudes n^2 / Last^2: the inverse of the square root in Last steps.
+template <int Last>
 struct square_curve {
-  static constexpr std::uint32_t last = 255;
+  static constexpr std::uint32_t last = Last;
   template <class F>
   MEMFIT_HD static F value(F const& n) {
-    constexpr float whole = 65025.0f, inverse = 1.0f / whole;
+    constexpr float whole = Last * Last, inverse = 1.0f / whole;
     F const square = n * n;
     F const q = square * F(inverse);
     return fma(fma(-whole, q, square), inverse, q);
   }
-  /// The boundary below n is (n - 1/2)^2 + 1/4 parts of 65025.
+  template <class F>
+  MEMFIT_HD static F signed_value(F const& n) {
+    F const magnitude = value(n);
+    return select(n < F(0.0f), -magnitude, magnitude);
+  }
+  /// The boundary below n is (n - 1/2)^2 + 1/4 parts of Last^2.
   template <class F>
   MEMFIT_HD static F line(F const& a) {
-    return sqrt(at_least(fma(a, 65025.0f, -0.25f), 0.0f)) + F(256.5f + line_margin);
+    return sqrt(at_least(fma(a, static_cast<float>(Last * Last), -0.25f), 0.0f)) +
+           F(256.5f + line_margin);
+  }
+};
+
+/// Squares of these: the inverse of the fourth root in Last steps.
+template <int Last>
+struct fourth_power_curve {
+  static constexpr std::uint32_t last = Last;
+  template <class F>
+  MEMFIT_HD static F value(F const& n) {
+    F const square = square_curve<Last>::value(n);
+    return square * square;
+  }
+  /// The boundary below n is (x^2 + 3/4)^2 - 1/2 parts of Last^4 for x = n - 1/2.
+  template <class F>
+  MEMFIT_HD static F line(F const& a) {
+    constexpr auto whole = static_cast<float>(double{Last} * Last * Last * Last);
+    F const square = sqrt(fma(a, whole, 0.5f)) - F(0.75f);
+    return sqrt(at_least(square, 0.0f)) + F(256.5f + line_margin);
   }
 };
 
@@ -74,27 +103,25 @@ MEMFIT_HD inline uint_of<F> companded_index_nearly(F const& a, doubt_of<F>& unsu
   return (line >> line_unit_bits) - line_start;
 }
 
-}  // namespace detail
-
-/// Code 127 + n stands for n / (254 - |n|), n from -127 to 127, correctly rounded. Nearest in value
-/// always; 1 byte.
-struct softsign_codec {
+/// Code last + n stands for the magnitude of |n| with n's sign, n from -last to last. Nearest in
+/// value always; 1 byte.
+template <class Curve>
+struct signed_curve_codec {
   using code = std::uint8_t;
-  using curve = detail::softsign_curve;
   static constexpr bool scaled = true;
   static constexpr bool tabulated = true;
-  static constexpr std::uint32_t zero = curve::last;
+  static constexpr std::uint32_t zero = Curve::last;
   template <class U>
   MEMFIT_HD static value_of<U> decode(U const& c) {
-    return curve::value(to_float(U(c - zero)));
+    return Curve::signed_value(to_float(U(c - zero)));
   }
   template <class F>
   MEMFIT_HD static uint_of<F> encode(F const& x) {
-    return with_sign(x, detail::companded_index<curve>(F(abs(x))));
+    return with_sign(x, companded_index<Curve>(F(abs(x))));
   }
   template <class F>
   MEMFIT_HD static uint_of<F> encode_nearly(F const& x, doubt_of<F>& unsure) {
-    return with_sign(x, detail::companded_index_nearly<curve>(F(abs(x)), unsure));
+    return with_sign(x, companded_index_nearly<Curve>(F(abs(x)), unsure));
   }
 
  private:
@@ -104,27 +131,40 @@ struct softsign_codec {
   }
 };
 
-/// Code n stands for n^2 / 255^2, correctly rounded. Nearest in value always, negative values give
-/// 0; 1 byte.
-struct square_codec {
+/// Code n stands for the n-th magnitude. Nearest in value always, negative values give 0; 1 byte.
+template <class Curve>
+struct magnitude_curve_codec {
   using code = std::uint8_t;
-  using curve = detail::square_curve;
   static constexpr bool scaled = true;
   static constexpr bool tabulated = true;
   static constexpr std::uint32_t zero = 0;
   template <class U>
   MEMFIT_HD static value_of<U> decode(U const& c) {
-    return curve::value(to_float(c));
+    return Curve::value(to_float(c));
   }
   template <class F>
   MEMFIT_HD static uint_of<F> encode(F const& x) {
-    return detail::companded_index<curve>(at_least(x, 0.0f));
+    return companded_index<Curve>(at_least(x, 0.0f));
   }
   template <class F>
   MEMFIT_HD static uint_of<F> encode_nearly(F const& x, doubt_of<F>& unsure) {
-    return detail::companded_index_nearly<curve>(at_least(x, 0.0f), unsure);
+    return companded_index_nearly<Curve>(at_least(x, 0.0f), unsure);
   }
 };
+
+}  // namespace detail
+
+/// Code 127 + n stands for n / (254 - |n|), n from -127 to 127, correctly rounded.
+using softsign_codec = detail::signed_curve_codec<detail::softsign_curve>;
+
+/// Code n stands for n^2 / 255^2, correctly rounded.
+using square_codec = detail::magnitude_curve_codec<detail::square_curve<255>>;
+
+/// Code 127 + n stands for n |n| / 127^2, n from -127 to 127, correctly rounded.
+using signed_square_codec = detail::signed_curve_codec<detail::square_curve<127>>;
+
+/// Code n stands for the square of the float nearest to n^2 / 255^2.
+using fourth_power_codec = detail::magnitude_curve_codec<detail::fourth_power_curve<255>>;
 
 /// 8 bits in equal steps of softsign, or of the square root for non-negative slots, as in
 /// FlashOptim (arXiv 2602.23349). 1 byte and a scale of 2 bytes per block of 32: 2.125 bytes for
@@ -134,6 +174,16 @@ struct companded8 {
   using scale = bf16;
   template <range R>
   using codec = std::conditional_t<R == range::any, softsign_codec, square_codec>;
+};
+
+/// 8 bits in equal steps of the square root, or of the fourth root for non-negative slots, so that
+/// a second moment is coded as finely, relative to its root, as a first one, over nine decades.
+/// 1 byte and a scale of 2 bytes per block of 128: 2.031 bytes for two moments.
+struct root8 {
+  static constexpr int block = 128;
+  using scale = bf16;
+  template <range R>
+  using codec = std::conditional_t<R == range::any, signed_square_codec, fourth_power_codec>;
 };
 
 }  // namespace memfit
