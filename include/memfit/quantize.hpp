@@ -10,6 +10,7 @@
 #include "memfit/codec/float.hpp"
 #include "memfit/codec/linear.hpp"
 #include "memfit/codec/packed4.hpp"
+#include "memfit/codec/root.hpp"
 #include "memfit/codec/small_float.hpp"
 #include "memfit/core/check.hpp"
 #include "memfit/core/tensor.hpp"

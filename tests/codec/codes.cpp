@@ -158,9 +158,9 @@ TEST(root8, has_its_zero_and_one_at_127_steps_and_at_255) {
   EXPECT_EQ(m::encode(0.0f), 127u);
   EXPECT_EQ(m::encode(1.0f), 254u);
   EXPECT_EQ(m::encode(-1.0f), 0u);
-  EXPECT_EQ(m::decode(126u), -1.0f / 16129);
+  EXPECT_EQ(m::decode(129u), 4.0f / 16129);
   EXPECT_EQ(v::encode(1.0f), 255u);
-  EXPECT_FLOAT_EQ(v::decode(1u), 0x1.040a14p-32f);
+  EXPECT_NEAR(v::decode(1u), 2.36508e-10, 1e-15);
 }
 
 TEST(packed4, has_no_minus_one_and_levels_down_to_1e5th) {
@@ -178,6 +178,8 @@ TEST(scales, above_one_by_their_rounding_stay_at_the_last_code) {
   constexpr float beyond = 1.00390625f;
   EXPECT_EQ((memfit::codec_for<memfit::companded8, range::any>::encode(beyond)), 254u);
   EXPECT_EQ((memfit::codec_for<memfit::companded8, range::non_negative>::encode(beyond)), 255u);
+  EXPECT_EQ((memfit::codec_for<memfit::root8, range::any>::encode(beyond)), 254u);
+  EXPECT_EQ((memfit::codec_for<memfit::root8, range::non_negative>::encode(beyond)), 255u);
   EXPECT_EQ((memfit::codec_for<memfit::packed4, range::any>::encode(beyond)), 15u);
   EXPECT_EQ((memfit::codec_for<memfit::packed4, range::non_negative>::encode(beyond)), 15u);
 }

@@ -28,7 +28,8 @@ using rules = list<memfit::sgd, memfit::momentum, memfit::adam, memfit::adamw, m
                    memfit::amsgradw, memfit::nadam, memfit::radam, memfit::ademamix,
                    memfit::rmsprop, memfit::adagrad, memfit::lion, memfit::signum>;
 using formats = list<memfit::fp32, memfit::bf16, memfit::fp16, memfit::dynamic8, memfit::float8,
-                     memfit::linear8, memfit::blocked<memfit::float8, 64>>;
+                     memfit::linear8, memfit::blocked<memfit::float8, 64>, memfit::companded8,
+                     memfit::root8, memfit::packed4>;
 using columns = list<memfit::fp32, memfit::bf16, memfit::fp16, memfit::stochastic<memfit::bf16>,
                      memfit::stochastic<memfit::fp16>, memfit::split<memfit::bf16>,
                      memfit::master<memfit::fp16>>;

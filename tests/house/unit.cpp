@@ -38,9 +38,11 @@ std::vector<E> values(std::size_t count, std::uint32_t seed) {
 template <class Format, memfit::range R>
 void add_quantized(digest& all, std::size_t n) {
   auto const in = values<float>(n, 7);
-  std::vector<std::uint8_t> codes(n);
-  std::vector<float> scales(
-      static_cast<std::size_t>(memfit::block_count<Format>(static_cast<std::int64_t>(n))));
+  using storage = memfit::storage<Format, R>;
+  auto const count = static_cast<std::int64_t>(n);
+  std::vector<std::uint8_t> codes(static_cast<std::size_t>(storage::code_bytes(count)));
+  std::vector<typename storage::scale> scales(
+      static_cast<std::size_t>(memfit::block_count<Format>(count)));
   std::vector<float> out(n);
   memfit::host const exec{2};
   memfit::quantize<Format, R>(exec, in, codes, scales);
@@ -115,9 +117,13 @@ std::uint64_t MEMFIT_UNIT() {
     add_quantized<dynamic8, range::any>(all, n);
     add_quantized<float8, range::non_negative>(all, n);
     add_quantized<linear8, range::any>(all, n);
+    add_quantized<companded8, range::any>(all, n);
+    add_quantized<packed4, range::any>(all, n);
+    add_quantized<root8, range::non_negative>(all, n);
   }
   add_trained<adamw, float8, fp32, float>(all, {.lr = 1e-2, .eps = 1e-6, .weight_decay = 0.1});
   add_trained<momentum, dynamic8, split<bf16>, bf16>(all, {.momentum = 0.8, .nesterov = true});
+  add_trained<adamw, per_slot<root8, packed4>, fp32, float>(all, {.lr = 1e-2});
   add_constants(all);
   add_window<fp32>(all);
   add_window<stochastic<bf16>>(all);

@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "optimizer/model.hpp"
@@ -117,15 +119,16 @@ inline void stored_parameter_is<memfit::stochastic<memfit::bf16>>(float got, tra
 
 /// A moment that a step must have stored: exact but for fp32 arithmetic, and how it is to be
 /// rounded. Where the gradient is zero, a moment of any sign is rounded toward zero, so that it
-/// dies out; a non-negative moment above zero stays above zero.
+/// dies out; a non-negative moment above zero stays above zero. At random it goes either way.
 struct expected_moment {
   tracked exact;
-  bool toward_zero, keep_positive;
+  bool toward_zero, keep_positive, at_random;
 
   double slack() const { return 2 * exact.bound; }
 };
 
-/// Distance from x to the nearest entry under a scale that `want` may take.
+/// Distance from x to the nearest entry under a scale that `want` may take, or to the further one
+/// of the two around it.
 inline double allowed_distance(reference::table const& table, double scale,
                                expected_moment const& want) {
   double const x = want.exact.value;
@@ -133,6 +136,13 @@ inline double allowed_distance(reference::table const& table, double scale,
     return double{e.value} * scale < y;
   };
   auto const at = std::lower_bound(table.begin(), table.end(), x, by_value) - table.begin();
+  if (want.at_random) {
+    double furthest = 0;
+    for (auto i = std::max<std::ptrdiff_t>(at - 1, 0); i < std::min(at + 1, std::ssize(table)); ++i)
+      furthest = std::fmax(furthest,
+                           std::fabs(x - double{table[static_cast<std::size_t>(i)].value} * scale));
+    return furthest;
+  }
   double nearest = INFINITY;
   for (auto i = std::max<std::ptrdiff_t>(at - 2, 0); i < std::min(at + 2, std::ssize(table)); ++i) {
     double const entry = double{table[static_cast<std::size_t>(i)].value} * scale;
@@ -153,7 +163,10 @@ inline bool is_entry(reference::table const& table, double scale, double slack, 
 }
 
 /// The scale of a block by its largest magnitude.
-inline double scale_by(memfit::scaling scaling, double largest) {
+template <class Format>
+double scale_by(memfit::scaling scaling, double largest) {
+  if (reference::format_of<Format>::short_scales)
+    return reference::bf16_above(static_cast<float>(largest));
   if (scaling == memfit::scaling::largest || largest <= 0) return largest;
   return std::fmax(0x1p-126, std::exp2(std::ceil(std::log2(largest))));
 }
@@ -173,8 +186,8 @@ void coded_moments_are(std::vector<float> const& got, std::vector<expected_momen
       scale_slack = std::fmax(scale_slack, want[i].slack());
     }
     // Which power of two, if it is one, hangs on the fp32 arithmetic.
-    double const scale = scale_by(scaling, largest - scale_slack),
-                 other = scale_by(scaling, largest + scale_slack);
+    double const scale = scale_by<Format>(scaling, largest - scale_slack),
+                 other = scale_by<Format>(scaling, largest + scale_slack);
     for (auto i = begin; i < end; ++i) {
       double const x = want[i].exact.value, y = double{got[i]};
       double const arithmetic = want[i].slack() + scale_slack + 0x1p-22 * std::fabs(x) + 0x1p-149;
@@ -240,11 +253,29 @@ inline constexpr double reach =
     : std::is_same_v<typename element_of_column<Column>::type, memfit::fp16> ? 1.0 / 256
                                                                              : 1.0;
 
+template <class Format, int... S>
+void check_slots(std::vector<float> const (&got)[3], std::vector<expected_moment> const (&want)[3],
+                 auto const& slots, std::integer_sequence<int, S...>) {
+  auto const one = [&]<int I>(std::integral_constant<int, I>) {
+    SCOPED_TRACE("slot " + std::to_string(I));
+    check_moments<memfit::slot_format<Format, I>>(got[I], want[I], slots[std::size_t{I}]);
+  };
+  (one(std::integral_constant<int, S>{}), ...);
+}
+
+/// Whether each slot of Format that a rule keeps is rounded at random.
+template <class Rule, class Format, int... S>
+std::array<bool, 3> random_slots(std::integer_sequence<int, S...>) {
+  return {reference::is_random<memfit::slot_format<Format, S>>(Rule::slots[S].range)...};
+}
+
 /// The optimizer against the reference, every step started from what memfit had stored before it.
 /// `Stored` is Format, or fp32 to keep the moments of all tensors so.
 template <class Rule, class Format, class Column = memfit::fp32, class Stored = Format>
 void follows_the_reference(Rule const& rule, kind k) {
   constexpr int slots = model<Rule, Format, Column>::slots;
+  constexpr auto all_slots = std::make_integer_sequence<int, slots>();
+  auto const at_random = random_slots<Rule, Stored>(all_slots);
   auto const start = table_start(kind::normal, false);
   model<Rule, Format, Column> m(memfit::host{1}, rule, start,
                                 std::is_same_v<Stored, Format> ? 1 : std::int64_t{1} << 40);
@@ -272,16 +303,13 @@ void follows_the_reference(Rule const& rule, kind k) {
         ASSERT_NO_FATAL_FAILURE(stored_parameter_is<Column>(now[j], e.p)) << "element " << j;
         for (std::size_t s = 0; s < slots; ++s) {
           bool const any = Rule::slots[s].range == memfit::range::any;
-          want[s].push_back({e.s[s], any && gradients[i][j] * multiplier == 0,
-                             !any && e.s[s].value > 2 * e.s[s].bound});
+          want[s].push_back({e.s[s], any && !at_random[s] && gradients[i][j] * multiplier == 0,
+                             !any && e.s[s].value > 2 * e.s[s].bound, at_random[s]});
         }
       }
-      for (int s = 0; s < slots; ++s) {
-        SCOPED_TRACE("slot " + std::to_string(s));
-        auto const got = m.optimizer().moment_sync(i, s);
-        ASSERT_NO_FATAL_FAILURE(
-            check_moments<Stored>(got, want[s], Rule::slots[static_cast<std::size_t>(s)]));
-      }
+      std::vector<float> got[3];
+      for (int s = 0; s < slots; ++s) got[s] = m.optimizer().moment_sync(i, s);
+      ASSERT_NO_FATAL_FAILURE(check_slots<Stored>(got, want, Rule::slots, all_slots));
     }
   }
 }

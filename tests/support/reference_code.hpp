@@ -87,14 +87,14 @@ inline table companded8(bool is_signed) {
   return entries;
 }
 
-/// n |n| / 127^2 for n = -127..127, or the square of (c / 255)^2 as a float.
+/// n |n| / 127^2 for n = -127..127, or the square of the float nearest to (c / 255)^2.
 inline table root8(bool is_signed) {
   table entries;
   for (int c = 0; c < (is_signed ? 255 : 256); ++c) {
     int const n = c - 127;
-    auto const square = static_cast<float>(c * c / 65025.0);
-    auto const value = is_signed ? static_cast<float>(n * std::abs(n) / 16129.0) : square * square;
-    entries.push_back({static_cast<std::uint32_t>(c), value});
+    auto const square = static_cast<float>(is_signed ? n * std::abs(n) / 16129.0 : c * c / 65025.0);
+    entries.push_back({static_cast<std::uint32_t>(c),
+                       is_signed ? square : static_cast<float>(double{square} * double{square})});
   }
   return entries;
 }

@@ -8,6 +8,7 @@
 #include "memfit/codec/dynamic.hpp"
 #include "memfit/codec/linear.hpp"
 #include "memfit/codec/packed4.hpp"
+#include "memfit/codec/root.hpp"
 #include "memfit/codec/small_float.hpp"
 #include "support/reference_code.hpp"
 
