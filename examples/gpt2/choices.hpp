@@ -15,7 +15,7 @@ enum class device_choice { host, cuda };
 enum class rule_choice { adamw, adam, momentum, sgd };
 enum class precision_choice { fp32, bf16, fp16 };
 enum class sum_choice { fp32, bf16 };
-enum class state_choice { fp32, bf16, dynamic8, float8, linear8 };
+enum class state_choice { fp32, bf16, root8, dynamic8, float8, linear8, packed4 };
 
 template <class Value>
 struct named {
@@ -41,9 +41,11 @@ inline constexpr std::array rules{named<rule_choice>{"adamw", rule_choice::adamw
 
 inline constexpr std::array states{named<state_choice>{"fp32", state_choice::fp32},
                                    named<state_choice>{"bf16", state_choice::bf16},
+                                   named<state_choice>{"root8", state_choice::root8},
                                    named<state_choice>{"dynamic8", state_choice::dynamic8},
                                    named<state_choice>{"float8", state_choice::float8},
-                                   named<state_choice>{"linear8", state_choice::linear8}};
+                                   named<state_choice>{"linear8", state_choice::linear8},
+                                   named<state_choice>{"packed4", state_choice::packed4}};
 
 // What parameters, activations and gradients are stored in.
 inline constexpr std::array precisions{named<precision_choice>{"fp32", precision_choice::fp32},

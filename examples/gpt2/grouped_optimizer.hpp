@@ -72,12 +72,16 @@ std::unique_ptr<optimizer<T>> make_grouped(const Executor& exec, const Rule& rul
         return with(memfit::fp32{});
       case state_choice::bf16:
         return with(memfit::bf16{});
+      case state_choice::root8:
+        return with(memfit::root8{});
       case state_choice::dynamic8:
         return with(memfit::dynamic8{});
       case state_choice::float8:
         return with(memfit::float8{});
       case state_choice::linear8:
         return with(memfit::linear8{});
+      case state_choice::packed4:
+        return with(memfit::packed4{});
     }
     return nullptr;
   }
