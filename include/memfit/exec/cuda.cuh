@@ -72,8 +72,7 @@ void cuda::step(step_item<Rule> const& item, gate g) const {
   work.count = block_count(item.active(), detail::warp_step<Rule, Format, Column>::part);
   work.gate_at = g;
   work.single = item;
-  detail::launch(*this, detail::step_parts<Rule, Format, Column>,
-                 detail::grid_for(work.count, detail::warps_per_block), work);
+  detail::launch_steps<Rule, Format, Column>(*this, work);
 }
 
 template <class Rule, class Format, class Column>

@@ -44,23 +44,28 @@ __global__ void __launch_bounds__(threads_per_block)
   if (g.skip != nullptr && *g.skip != 0) return;
   float const multiplier = g.multiplier != nullptr ? *g.multiplier : 1.0f;
   constexpr std::int64_t size = warp_step<Rule, Format, Column>::part;
-  auto const stride = std::int64_t{gridDim.x} * warps_per_block;
-  auto w = std::int64_t{blockIdx.x} * warps_per_block + threadIdx.x / warp::lanes;
-  for (; w < work.count; w += stride) {
-    auto const* item = &work.single;
-    auto first = w * size;
-    if (work.rows != nullptr) {
-      auto const part = work.parts[w];
-      item = &work.rows[part.row].item;
-      first = part.number * size;
-    }
-    auto const end = first + size, count = item->active();
-    if (count == 0) continue;
-    warp_step<Rule, Format, Column> step(*item, multiplier, g.limit);
-    auto const left_alone = step(first, end < count ? end : count);
-    if (work.nonfinite != nullptr && left_alone != 0)
-      atomicAdd(reinterpret_cast<unsigned long long*>(work.nonfinite), 1ull * left_alone);
+  auto const w = std::int64_t{blockIdx.x} * warps_per_block + threadIdx.x / warp::lanes;
+  if (w >= work.count) return;
+  auto const* item = &work.single;
+  auto first = w * size;
+  if (work.rows != nullptr) {
+    auto const part = work.parts[w];
+    item = &work.rows[part.row].item;
+    first = part.number * size;
   }
+  auto const end = first + size, count = item->active();
+  if (count == 0) return;
+  warp_step<Rule, Format, Column> step(*item, multiplier, g.limit);
+  auto const left_alone = step(first, end < count ? end : count);
+  if (work.nonfinite != nullptr && left_alone != 0)
+    atomicAdd(reinterpret_cast<unsigned long long*>(work.nonfinite), 1ull * left_alone);
+}
+
+/// A warp for each part: the blocks that a grid can have are enough for 2^43 elements.
+template <class Rule, class Format, class Column>
+void launch_steps(cuda const& exec, step_work<Rule> const& work) {
+  launch(exec, step_parts<Rule, Format, Column>,
+         static_cast<unsigned>(block_count(work.count, warps_per_block)), work);
 }
 
 /// Gradients that have moved, as an argument.
@@ -121,7 +126,7 @@ class cuda_list final : public step_list<Rule> {
     work.count = table_.first_part(first + count) - part;
     work.gate_at = call.gate_at;
     work.nonfinite = call.nonfinite;
-    launch(exec_, step_parts<Rule, Format, Column>, grid_for(work.count, warps_per_block), work);
+    launch_steps<Rule, Format, Column>(exec_, work);
   }
 
  private:
