@@ -195,8 +195,8 @@ MEMFIT_HD inline F sqrt(F const& a) {
   return ops<F>::sqrt(a);
 }
 
-/// The root and a / b, for F that have them at less cost 2^-22 off at most, and zero for subnormal
-/// numbers: for what decides nothing by itself.
+/// Square root of a normal number, to 2^-23 of it: not the same for all F. For what is checked
+/// afterwards.
 template <class F>
 MEMFIT_HD inline F sqrt_nearly(F const& a) {
   if constexpr (requires { ops<F>::sqrt_nearly(a); })
@@ -204,6 +204,7 @@ MEMFIT_HD inline F sqrt_nearly(F const& a) {
   else
     return ops<F>::sqrt(a);
 }
+/// Likewise a / b.
 template <class F>
 MEMFIT_HD inline F quotient_nearly(F const& a, F const& b) {
   if constexpr (requires { ops<F>::quotient_nearly(a, b); })
