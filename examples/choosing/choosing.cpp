@@ -57,11 +57,11 @@ static double train_with(std::string const& rule) {
   // example-begin registry
   using choices =
       memfit::registry<memfit::rules<memfit::adamw, memfit::lion>, memfit::formats<memfit::float8>>;
-  auto const opt = memfit::make<choices>(rule, "float8", exec, {{"lr", 0.01}}, model);
+  auto const opt = memfit::make<choices>(rule, "float8", exec, {{"lr", 0.05}}, model);
   opt->add_group({"*bias", "ln*"}, {{"weight_decay", 0}});
   // example-end registry
   for (int step = 0; step < 200; ++step) {
-    opt->set("lr", 0.01 * (200 - step) / 200);
+    opt->set("lr", 0.05 * (200 - step) / 200);
     backward(model, grads);
     opt->step(grads);
   }
