@@ -160,7 +160,9 @@ class optimizer {
   /// `change(Rule&)` leaves them; returns its number. In it are the tensors, registered now or
   /// later, whose names fit one of the patterns and none of a later group's; others can be put in
   /// by hand. Moments and step counters stay. Waits for nothing; takes effect with the next step,
-  /// and not in one captured in a graph before. Throws hyperparameter_error.
+  /// and not in one captured in a graph before. On CUDA the first 1,024 bytes of rules, 25 groups
+  /// of adamw, travel with a step at no cost, each 1,024 bytes more in a small launch of their own.
+  /// Throws hyperparameter_error.
   template <class Change>
   std::size_t add_group(std::vector<std::string> patterns, Change const& change) {
     auto fresh = new_group(rule(), std::move(patterns));
