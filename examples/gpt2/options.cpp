@@ -88,6 +88,8 @@ void check(const options& o) {
   if (o.clip_percentile)
     need(*o.clip_percentile > 0 && *o.clip_percentile <= 100, "--clip-percentile",
          *o.clip_percentile, "above 0 and at most 100");
+  if (o.captured_gradients && (o.micro_batch < o.batch || o.loss_scale))
+    throw user_error("--capture-gradients wants gradients of whole batches, without --loss-scale");
   if (o.clip_norm && o.clip_percentile)
     throw user_error("--clip-norm and --clip-percentile cannot both be given");
   need_positive("--temperature", o.temperature);
@@ -136,7 +138,7 @@ command_line parse(int argc, const char* const* argv) {
   std::string loss_scale;
   double clip_norm = 0, clip_percentile = 0;
   std::vector<std::string> data;
-  std::string log, save, resume, checkpoint, svg;
+  std::string log, save, resume, gradients, checkpoint, svg;
   o.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 
   CLI::App app{"Trains a GPT-2 on the bytes of text files, with memfit's optimizers.",
@@ -196,6 +198,8 @@ command_line parse(int argc, const char* const* argv) {
   group = "Output";
   add_default("--val-every", o.val_every, "steps between validations (0: at the end only)");
   auto* const logged = add("--log", log, "file that takes a JSON line per step");
+  auto* const captured = add("--capture-gradients", gradients,
+                             "file that takes the gradients of a few tensors at every step");
   auto* const saved = add("--save", save, "file for weights and states (safetensors), at the end");
   add_default("--save-every", o.save_every, "and after every so many steps (0: at the end only)");
   auto* const resumed = add("--resume", resume, "file that --save wrote, to go on from");
@@ -230,6 +234,7 @@ command_line parse(int argc, const char* const* argv) {
   if (*ranked) o.clip_percentile = clip_percentile;
   o.data.assign(data.begin(), data.end());
   if (*logged) o.log = log;
+  if (*captured) o.captured_gradients = gradients;
   if (*saved) o.save = save;
   if (*resumed) o.resume = resume;
   if (*kept) o.checkpoint = parse_checkpoint(checkpoint);

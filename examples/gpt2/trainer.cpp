@@ -11,6 +11,7 @@
 
 #include "data.hpp"
 #include "device.hpp"
+#include "gradient_file.hpp"
 #include "interrupt.hpp"
 #include "log.hpp"
 #include "model.hpp"
@@ -130,6 +131,7 @@ class run {
     for (index first = 0; first < step_shape_.batch; first += shape_.batch)
       r.loss += differentiate(first, step);
     on_.wait();
+    captured_.write(gradients_);
     auto const before_update = clock::now();
     update_->step(r.lr);
     on_.wait();
@@ -304,6 +306,7 @@ class run {
   bool timed_ = false;
   memfit::checkpoint::schedule plan_;
   std::unique_ptr<runner<T>> runner_;
+  gradient_file captured_{options_.captured_gradients};
   double step_seconds_ = 0, update_seconds_ = 0, other_product_seconds_ = 0;
   std::optional<double> val_loss_;
 };

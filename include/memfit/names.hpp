@@ -49,6 +49,16 @@ struct name_of<split<Scalar>> {
   static std::string value() { return "split<" + name_of<Scalar>::value() + ">"; }
 };
 template <class Scalar>
+struct name_of<corrected<Scalar>> {
+  static std::string value() { return "corrected<" + name_of<Scalar>::value() + ">"; }
+};
+template <class First, class... Rest>
+struct name_of<per_slot<First, Rest...>> {
+  static std::string value() {
+    return "per_slot<" + (name_of<First>::value() + ... + (", " + name_of<Rest>::value())) + ">";
+  }
+};
+template <class Scalar>
 struct name_of<master<Scalar>> {
   static std::string value() { return "master<" + name_of<Scalar>::value() + ">"; }
 };

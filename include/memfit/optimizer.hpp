@@ -27,6 +27,7 @@
 #include "memfit/rule/adaptive.hpp"
 #include "memfit/rule/ademamix.hpp"
 #include "memfit/rule/amsgrad.hpp"
+#include "memfit/rule/layerwise.hpp"
 #include "memfit/rule/momentum.hpp"
 #include "memfit/rule/nadam.hpp"
 #include "memfit/rule/radam.hpp"

@@ -39,5 +39,11 @@ TEST(table_float8, ademamix) {
 TEST(table_float8, amsgrad_of_bf16) {
   test::row_and_fp32<memfit::amsgrad, float8, bf16>(test::table_amsgrad);
 }
+TEST(table_float8, lamb) {
+  test::row_and_fp32<memfit::lamb, float8>(test::table_lamb);
+}
+TEST(table_float8, lars_of_bf16) {
+  test::row_and_fp32<memfit::lars, float8, bf16>(test::table_lars);
+}
 
 }  // namespace

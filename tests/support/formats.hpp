@@ -1,5 +1,5 @@
-// The state formats that memfit has, in one list. Used by tests that want something of every
-// format; a new one is added here.
+// The state formats and the parameter columns that memfit has, each in one list. Used by tests that
+// want something of every one; new ones are added here.
 #pragma once
 
 #include "memfit/registry.hpp"
@@ -8,5 +8,9 @@ namespace test {
 
 using all_formats = memfit::formats<memfit::fp32, memfit::bf16, memfit::fp16, memfit::dynamic8,
                                     memfit::float8, memfit::linear8>;
+using all_columns =
+    memfit::columns<memfit::fp32, memfit::bf16, memfit::fp16, memfit::stochastic<memfit::bf16>,
+                    memfit::stochastic<memfit::fp16>, memfit::split<memfit::bf16>,
+                    memfit::master<memfit::bf16>, memfit::master<memfit::fp16>>;
 
 }  // namespace test

@@ -28,7 +28,7 @@ struct square_curve {
   template <class F>
   MEMFIT_HD static F line(F const& a) {
     constexpr float whole = Last * Last;
-    return sqrt(at_least(fma(a, whole, -0.25f), 0.0f)) + F(256.5f + line_margin);
+    return sqrt_nearly(at_least(fma(a, whole, -0.25f), 0x1p-40f)) + F(256.5f + line_margin);
   }
 };
 
@@ -43,7 +43,7 @@ MEMFIT_HD inline uint_of<F> curve_index(F const& a) {
   auto const clear = line_is_clear(line);
   auto index = (line >> line_unit_bits) - line_start;
   if (any<F>(!clear)) {
-    auto const near = smaller(line_beside_boundary(line), Curve::last);
+    auto const near = smaller(line_beside_boundary(line), uint_of<F>(Curve::last));
     auto const value = [](auto const& n) { return Curve::value(to_float(n)); };
     index = select(clear, index, nearest_index(a, near, value));
   }

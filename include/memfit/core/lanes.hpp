@@ -195,6 +195,23 @@ MEMFIT_HD inline F sqrt(F const& a) {
   return ops<F>::sqrt(a);
 }
 
+/// The square root of a normal number and a / b, to 2^-22 of them: not the same for all F. For what
+/// is checked afterwards, and decides nothing by itself.
+template <class F>
+MEMFIT_HD inline F sqrt_nearly(F const& a) {
+  if constexpr (requires { ops<F>::sqrt_nearly(a); })
+    return ops<F>::sqrt_nearly(a);
+  else
+    return ops<F>::sqrt(a);
+}
+template <class F>
+MEMFIT_HD inline F quotient_nearly(F const& a, F const& b) {
+  if constexpr (requires { ops<F>::quotient_nearly(a, b); })
+    return ops<F>::quotient_nearly(a, b);
+  else
+    return a / b;
+}
+
 /// a where the mask holds, else b.
 template <class M, class A, class B>
 MEMFIT_HD inline auto select(M const& m, A const& a, B const& b) {

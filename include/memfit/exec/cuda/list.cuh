@@ -8,14 +8,11 @@
 #include <type_traits>
 #include <vector>
 
+#include "memfit/exec/cuda/dry_run.cuh"
 #include "memfit/exec/cuda/step.cuh"
 #include "memfit/exec/cuda/table.cuh"
 
 namespace memfit::detail {
-
-/// Elements of a part.
-template <int Block>
-inline constexpr std::int64_t part_size = unit_of<Block> > 4 * tile ? unit_of<Block> : 4 * tile;
 
 /// The rules of some groups of tensors, as an argument.
 template <class Rule>
@@ -64,7 +61,7 @@ __global__ void __launch_bounds__(threads_per_block)
   auto const& g = work.gate_at;
   if (g.skip != nullptr && *g.skip != 0) return;
   float const multiplier = g.multiplier != nullptr ? *g.multiplier : 1.0f;
-  constexpr auto size = part_size<format_traits<Format, range::any>::block>;
+  constexpr std::int64_t size = warp_step<Rule, Format, Column>::part;
   auto const stride = std::int64_t{gridDim.x} * warps_per_block;
   auto w = std::int64_t{blockIdx.x} * warps_per_block + threadIdx.x / warp::lanes;
   for (; w < work.count; w += stride) {
@@ -82,6 +79,42 @@ __global__ void __launch_bounds__(threads_per_block)
     if (work.nonfinite != nullptr && left_alone != 0)
       atomicAdd(reinterpret_cast<unsigned long long*>(work.nonfinite), 1ull * left_alone);
   }
+}
+
+/// Steps a single tensor.
+template <class Rule, class Format, class Column>
+void launch_step(cuda const& exec, step_item<Rule> const& item, gate const& g) {
+  constexpr auto part = warp_step<Rule, Format, Column>::part;
+  step_work<Rule> work{};
+  work.count = block_count(item.active(), part);
+  work.gate_at = g;
+  work.single = item;
+  launch(exec, step_parts<Rule, Format, Column>, grid_for(work.count, warps_per_block), work);
+}
+
+/// Steps a single tensor by a layerwise rule, whose constants the device computes: as a table of
+/// one row, in memory for this call.
+template <layerwise_rule Rule, class Format, class Column>
+void launch_step(cuda const& exec, step_item<Rule> const& item, gate const& g) {
+  using row = table_row<step_item<Rule>>;
+  constexpr auto part = warp_step<Rule, Format, Column>::part;
+  auto const count = block_count(item.active(), part);
+  if (count == 0) return;
+  passing_memory const squares(exec, squares_bytes<part>(count)), place(exec, sizeof(row)),
+      cut(exec, count * static_cast<std::int64_t>(sizeof(table_part)));
+  auto* const rows = static_cast<row*>(place.data());
+  auto* const parts = static_cast<table_part*>(cut.data());
+  exec.once(place_row<Rule>{rows, item});
+  launch(exec, write_parts<step_item<Rule>>, 1u, static_cast<row const*>(rows), std::int64_t{1},
+         parts, count);
+  launch_dry_run<Rule, Format, Column, part>(
+      exec, {rows, 0, 1, parts, count, g, static_cast<layer_squares*>(squares.data())});
+  step_work<Rule> work{};
+  work.rows = rows;
+  work.parts = parts;
+  work.count = count;
+  work.gate_at = g;
+  launch(exec, step_parts<Rule, Format, Column>, grid_for(count, warps_per_block), work);
 }
 
 /// Tensors whose gradient has moved or whose group is another, as an argument.
@@ -119,12 +152,21 @@ class cuda_list final : public step_list<Rule> {
   explicit cuda_list(cuda exec) : exec_(exec), table_(exec) {}
 
   bool reaches(void const* data) const override { return is_reached(exec_, data); }
-  void add(step_item<Rule> const& item) override { table_.add(item, item.count); }
+  void add(step_item<Rule> const& item) override {
+    buffer more;
+    if constexpr (layerwise_rule<Rule>) {
+      auto const bytes =
+          squares_bytes<part>(table_.first_part(table_.size()) + block_count(item.count, part));
+      if (bytes > squares_.bytes()) more = exec_.allocate(bytes + bytes / 2);
+    }
+    table_.add(item, item.count);
+    if (more.bytes() > 0) squares_.swap(more);
+  }
   void retire(std::int64_t index) override {
     table_[index] = {};
     table_.forget();
   }
-  std::int64_t bytes() const override { return table_.bytes(); }
+  std::int64_t bytes() const override { return table_.bytes() + squares_.bytes(); }
   void set_gradient(std::int64_t index, void const* data, scalar_kind kind) override {
     auto& item = table_[index];
     if (item.gradient == data && item.gradient_kind == kind) return;
@@ -142,13 +184,17 @@ class cuda_list final : public step_list<Rule> {
     if (count == 0) return;
     send(first, count);
     begin(first, count, call);
-    auto const part = table_.first_part(first);
+    auto const from = table_.first_part(first);
     step_work<Rule> work{};
     work.rows = table_.rows();
-    work.parts = table_.parts() + part;
-    work.count = table_.first_part(first + count) - part;
+    work.parts = table_.parts() + from;
+    work.count = table_.first_part(first + count) - from;
     work.gate_at = call.gate_at;
     work.nonfinite = call.nonfinite;
+    if constexpr (layerwise_rule<Rule>)
+      launch_dry_run<Rule, Format, Column, part>(
+          exec_, {table_.rows(), first, count, work.parts, work.count, work.gate_at,
+                  static_cast<layer_squares*>(squares_.data())});
     launch(exec_, step_parts<Rule, Format, Column>, grid_for(work.count, warps_per_block), work);
   }
 
@@ -206,7 +252,9 @@ class cuda_list final : public step_list<Rule> {
   }
 
   cuda exec_;
-  device_table<step_item<Rule>, part_size<format_traits<Format, range::any>::block>> table_;
+  static constexpr auto part = warp_step<Rule, Format, Column>::part;
+  device_table<step_item<Rule>, part> table_;
+  buffer squares_;                     // of a layerwise rule's parts
   std::vector<std::int64_t> changed_;  // rows of which the device does not know all yet
 };
 
