@@ -103,6 +103,10 @@ INSTANTIATE_TEST_SUITE_P(
         mistake{"a_report_without_a_place",
                 {"--model", "tiny", "--seq", "8", "--checkpoint-report", "/missing/a.svg"},
                 "/missing/a.svg"},
+        mistake{"saves_to_nowhere", {"--save-every", "5"}, "--save-every needs --save"},
+        mistake{"saves_before_it_began",
+                {"--save", "saved", "--save-every", "-1"},
+                "--save-every is -1"},
         mistake{"frozen_sample", {"--temperature", "0"}, "--temperature is 0"}),
     [](const auto& tested) { return tested.param.name; });
 
