@@ -117,7 +117,8 @@ std::uint64_t MEMFIT_UNIT() {
     add_quantized<linear8, range::any>(all, n);
   }
   add_trained<adamw, float8, fp32, float>(all, {.lr = 1e-2, .eps = 1e-6, .weight_decay = 0.1});
-  add_trained<momentum, dynamic8, split<bf16>, bf16>(all, {.momentum = 0.8, .nesterov = true});
+  add_trained<momentum, dynamic8, stochastic<corrected<bf16>>, bf16>(
+      all, {.momentum = 0.8, .nesterov = true});
   add_constants(all);
   add_window<fp32>(all);
   add_window<stochastic<bf16>>(all);
