@@ -110,12 +110,13 @@ class window_engine_on final : public machine_on<E, window_engine, count_program
 /// into micro-batches: the sums in memory are weighted by items, and the gate that close() returns
 /// multiplies by 1 / items. `Param` says how sums are stored: fp32, 4 bytes per element;
 /// stochastic<bf16>, 2 bytes, right in the mean of many elements; split<bf16>, 4 bytes, exact fp32
-/// sums whose upper half, to nearest, is what the step reads as bf16; corrected<bf16>, 3 bytes, 16
-/// significant bits of which it reads 8, or the same within stochastic<…>. Sums are the
-/// accumulator's, one block of the executor's memory, each tensor aligned to 128 bytes; some 2 KB
-/// more, and what global_norm takes. As a range it is the sums, in the order of the parameters:
-/// give it to optimizer::step. A contribution is one pass: convert, weight, add, look for what is
-/// not finite. The first one of a window overwrites, so that nothing is ever zeroed.
+/// sums whose upper half, to nearest, is what the step reads as bf16; corrected<bf16>, 3 bytes,
+/// sums of 16 significant bits, which lose terms below 2^-17 of them, stochastic<corrected<bf16>>
+/// not in the mean. Sums are the accumulator's, one block of the executor's memory, each tensor
+/// aligned to 128 bytes; some 2 KB more, and what global_norm takes. As a range it is the sums, in
+/// the order of the parameters: give it to optimizer::step. A contribution is one pass: convert,
+/// weight, add, look for what is not finite. The first one of a window overwrites, so that nothing
+/// is ever zeroed.
 ///
 /// All is ordered on the executor, waits for nothing and can be captured in a graph; the same bits
 /// from every executor. Members throw before they change anything. Movable, not copyable; not for
