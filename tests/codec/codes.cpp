@@ -160,17 +160,18 @@ TEST(root8, has_its_zero_and_one_at_127_steps_and_at_255) {
   EXPECT_EQ(m::encode(-1.0f), 0u);
   EXPECT_EQ(m::decode(129u), 4.0f / 16129);
   EXPECT_EQ(v::encode(1.0f), 255u);
-  EXPECT_NEAR(v::decode(1u), 2.36508e-10, 1e-15);
+  EXPECT_NEAR(v::decode(1u), 2.36505e-10, 1e-15);
 }
 
-TEST(packed4, has_no_minus_one_and_levels_down_to_1e5th) {
+TEST(packed4, counts_from_minus_seven_to_seven_and_has_levels_down_to_a_hundredth) {
   using m = memfit::codec_for<memfit::packed4, range::any>;
   using v = memfit::codec_for<memfit::packed4, range::non_negative>;
   EXPECT_EQ(m::encode(0.0f), 7u);
-  EXPECT_EQ(m::encode(1.0f), 15u);
-  EXPECT_EQ(m::decode(m::encode(-1.0f)), -0.8875f);
+  EXPECT_EQ(m::encode(1.0f), 14u);
+  EXPECT_EQ(m::encode(-1.0f), 0u);
+  EXPECT_EQ(m::decode(8u), 1.0f / 12);
   EXPECT_EQ(v::encode(1.0f), 15u);
-  EXPECT_EQ(v::decode(1u), 1e-5f);
+  EXPECT_EQ(v::decode(1u), 0.01f);
 }
 
 TEST(scales, above_one_by_their_rounding_stay_at_the_last_code) {
@@ -180,7 +181,7 @@ TEST(scales, above_one_by_their_rounding_stay_at_the_last_code) {
   EXPECT_EQ((memfit::codec_for<memfit::companded8, range::non_negative>::encode(beyond)), 255u);
   EXPECT_EQ((memfit::codec_for<memfit::root8, range::any>::encode(beyond)), 254u);
   EXPECT_EQ((memfit::codec_for<memfit::root8, range::non_negative>::encode(beyond)), 255u);
-  EXPECT_EQ((memfit::codec_for<memfit::packed4, range::any>::encode(beyond)), 15u);
+  EXPECT_EQ((memfit::codec_for<memfit::packed4, range::any>::encode(beyond)), 14u);
   EXPECT_EQ((memfit::codec_for<memfit::packed4, range::non_negative>::encode(beyond)), 15u);
 }
 

@@ -99,25 +99,20 @@ inline table root8(bool is_signed) {
   return entries;
 }
 
-/// Decades of 1, 2 and 4 means of neighbouring equal parts of [0.1, 1], zero and 1; or zero and 15
-/// levels of equal ratio from 1e-5 to 1.
+/// Twelfths that a float of two exponent bits and one mantissa bit counts, of either sign; or zero
+/// and 15 levels of equal ratio from 1/100 to 1.
 inline table packed4(bool is_signed) {
   table entries{{is_signed ? 7u : 0u, 0.0f}};
   if (is_signed) {
     std::uint32_t k = 1;
-    for (int i = 0; i < 3; ++i) {
-      int const parts = 1 << i;
-      for (int j = 0; j < parts; ++j, ++k) {
-        double const low = 0.1 + 0.9 * j / parts, high = 0.1 + 0.9 * (j + 1) / parts;
-        auto const value = static_cast<float>(std::pow(10, i - 2) * (low + high) / 2);
-        entries.push_back({7 + k, value});
-        entries.push_back({7 - k, -value});
-      }
+    for (int twelfths : {1, 2, 3, 4, 6, 8, 12}) {
+      auto const value = static_cast<float>(twelfths / 12.0);
+      entries.push_back({7 + k, value});
+      entries.push_back({7 - k++, -value});
     }
-    entries.push_back({15, 1.0f});
   } else {
     for (std::uint32_t c = 1; c < 16; ++c)
-      entries.push_back({c, static_cast<float>(std::pow(10, (double(c) - 15) * 5 / 14))});
+      entries.push_back({c, static_cast<float>(std::pow(100, (double(c) - 15) / 14))});
   }
   std::sort(entries.begin(), entries.end(),
             [](entry const& a, entry const& b) { return a.value < b.value; });

@@ -37,7 +37,7 @@ struct format_of<memfit::root8> {
 template <>
 struct format_of<memfit::packed4> {
   using base = memfit::packed4;
-  static constexpr int block = 128;
+  static constexpr int block = 64;
   static constexpr bool short_scales = true;
 };
 template <class Format, int Block>

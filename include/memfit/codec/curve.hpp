@@ -28,7 +28,7 @@ struct square_curve {
   template <class F>
   MEMFIT_HD static F line(F const& a) {
     constexpr float whole = Last * Last;
-    return sqrt(at_least(fma(a, whole, -0.25f), 0.0f)) + F(256.5f + line_margin);
+    return sqrt_nearly(at_least(fma(a, whole, -0.25f), 0x1p-40f)) + F(256.5f + line_margin);
   }
 };
 

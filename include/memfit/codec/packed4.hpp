@@ -32,25 +32,21 @@ MEMFIT_HD constexpr of_half_bytes boundaries_of(of_half_bytes const& values) {
   return b;
 }
 
-/// Code 7 + k, k from -7 to 8: 1, 2 and 4 values in the decades up to 1, zero, and 1 itself.
+/// Code 7 + k, k from -7 to 7, stands for a float of two exponent bits and one mantissa bit, in
+/// twelfths; code 15 for nothing.
 MEMFIT_HD constexpr of_half_bytes packed_signed_values() {
+  float const twelfths[9] = {0, 1, 2, 3, 4, 6, 8, 12, 24};
   of_half_bytes v{};
-  double power = 0.01;
-  for (int parts = 1, k = 1; parts <= 4; parts *= 2, power *= 10) {
-    for (; k < 2 * parts; ++k) {
-      double const x = power * (0.1 + 0.9 * (k - parts + 0.5) / parts);
-      v.at[7 + k] = static_cast<float>(x);
-      v.at[7 - k] = static_cast<float>(-x);
-    }
-  }
-  v.at[15] = 1.0f;
+  for (int k = 0; k < 9; ++k) v.at[7 + k] = twelfths[k] / 12;
+  for (int k = 1; k < 8; ++k) v.at[7 - k] = -v.at[7 + k];
   return v;
 }
 
-/// Code 0 is 0, codes 1 to 15 are levels in equal ratios from 1e-5 to 1.
+/// Code 0 is 0, codes 1 to 15 are levels in equal ratios from 1/100 to 1.
 struct packed_levels {
-  static constexpr double ratio = 2.2758459260747887;
-  static constexpr double log2_ratio = 1.1864032;
+  static constexpr double ratio = 1.389495494373138;
+  static constexpr double log2_ratio = 0.47456115;
+  static constexpr float boundary_offset = 0.459067f;  // -log((1 + 1 / ratio) / 2) / log(ratio)
   MEMFIT_HD static constexpr of_half_bytes values() {
     of_half_bytes v{};
     double x = 1.0;
@@ -74,8 +70,8 @@ MEMFIT_HD inline uint_of<F> packed_code(F const& x, float offset, of_half_bytes 
 
 }  // namespace detail
 
-/// Signed dynamic map of 4 bits: code 7 + k for the k-th magnitude of either sign, 7 is 0, 15 is 1,
-/// 0 is -0.8875. Nearest always; half a byte.
+/// Code 7 + k for the k-th of the magnitudes 1, 2, 3, 4, 6, 8 and 12 twelfths, minus for negative
+/// ones; 7 is 0. Nearest always; half a byte.
 struct packed_signed_codec {
   using code = std::uint8_t;
   static constexpr int width = 4;
@@ -88,8 +84,7 @@ struct packed_signed_codec {
   }
   template <class F>
   MEMFIT_HD static uint_of<F> encode(F const& x) {
-    // There is no -1.
-    auto const code = reached(F(abs(at_least(x, -0.9f))), std::make_integer_sequence<int, 8>());
+    auto const code = reached(F(abs(x)), std::make_integer_sequence<int, 7>());
     return from_where_negative(2 * zero, code, x);
   }
 
@@ -103,7 +98,7 @@ struct packed_signed_codec {
   }
 };
 
-/// Levels of equal ratio: code 0 is 0, 1 is 1e-5, 15 is 1. Nearest always; half a byte.
+/// Levels of equal ratio: code 0 is 0, 1 is 1/100, 15 is 1. Nearest always; half a byte.
 struct packed_unsigned_codec {
   using code = std::uint8_t;
   static constexpr int width = 4;
@@ -120,7 +115,8 @@ struct packed_unsigned_codec {
   /// The nearest code above zero, or zero where the mask does not hold.
   template <class F>
   MEMFIT_HD static uint_of<F> encode_above(F const& x, mask_of<F> const& above) {
-    auto const code = detail::packed_code(at_least(x, values.at[1]), boundary_offset, boundaries);
+    auto const code =
+        detail::packed_code(at_least(x, values.at[1]), levels::boundary_offset, boundaries);
     return select(above, code, uint_of<F>(0u));
   }
   /// The code of the largest value that is not above x.
@@ -131,16 +127,16 @@ struct packed_unsigned_codec {
   }
 
  private:
-  static constexpr auto values = detail::packed_levels::values();
+  using levels = detail::packed_levels;
+  static constexpr auto values = levels::values();
   static constexpr auto boundaries = detail::boundaries_of(values);
-  static constexpr float boundary_offset = 0.4f;  // -log((1 + 1 / ratio) / 2) / log(ratio)
 };
 
-/// 4 bits: a signed dynamic map, and levels of equal ratio for non-negative slots, whose moments
-/// are rounded at random. Half a byte and a scale of 2 bytes per block of 128: 1.031 bytes for two
-/// moments.
+/// 4 bits: floats of two exponent bits and one mantissa bit, and levels of equal ratio for
+/// non-negative slots, whose moments are rounded at random. Half a byte and a scale of 2 bytes per
+/// block of 64: 1.0625 bytes for two moments.
 struct packed4 {
-  static constexpr int block = 128;
+  static constexpr int block = 64;
   using scale = bf16;
   template <range R>
   using codec = std::conditional_t<R == range::any, packed_signed_codec, packed_unsigned_codec>;

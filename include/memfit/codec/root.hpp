@@ -24,8 +24,8 @@ struct quartic_curve {
   template <class F>
   MEMFIT_HD static F line(F const& a) {
     constexpr float whole = 255.0f * 255.0f * 255.0f * 255.0f;
-    F const square = sqrt(fma(a, whole, 0.5f)) - F(0.75f);
-    return sqrt(at_least(square, 0.0f)) + F(256.5f + line_margin);
+    F const square = sqrt_nearly(fma(a, whole, 0.5f)) - F(0.75f);
+    return sqrt_nearly(at_least(square, 0x1p-40f)) + F(256.5f + line_margin);
   }
 };
 

@@ -195,6 +195,16 @@ MEMFIT_HD inline F sqrt(F const& a) {
   return ops<F>::sqrt(a);
 }
 
+/// Square root of a normal number, to 2^-23 of it: not the same for all F. For what is checked
+/// afterwards.
+template <class F>
+MEMFIT_HD inline F sqrt_nearly(F const& a) {
+  if constexpr (requires { ops<F>::sqrt_nearly(a); })
+    return ops<F>::sqrt_nearly(a);
+  else
+    return ops<F>::sqrt(a);
+}
+
 /// a where the mask holds, else b.
 template <class M, class A, class B>
 MEMFIT_HD inline auto select(M const& m, A const& a, B const& b) {

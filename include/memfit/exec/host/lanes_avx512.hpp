@@ -212,6 +212,15 @@ struct ops<avx512::f32> {
     _mm512_store_ps(r.v, _mm512_maskz_sqrt_ps(0xffff, _mm512_load_ps(a.v)));
     return r;
   }
+  /// One step from an estimate of 14 bits: the unit that takes roots is slow, and busy with rules.
+  MEMFIT_AVX512 static f32 sqrt_nearly(f32 const& a) {
+    f32 r;
+    auto const x = _mm512_load_ps(a.v);
+    auto const y = _mm512_maskz_rsqrt14_ps(0xffff, x);
+    auto const s = _mm512_mul_ps(x, y), half = _mm512_mul_ps(y, _mm512_set1_ps(0.5f));
+    _mm512_store_ps(r.v, _mm512_fmadd_ps(_mm512_fnmadd_ps(s, s, x), half, s));
+    return r;
+  }
   MEMFIT_AVX512 static uint bits(f32 const& a) {
     uint r;
     _mm512_store_si512(r.v, _mm512_castps_si512(_mm512_load_ps(a.v)));
