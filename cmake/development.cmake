@@ -12,8 +12,21 @@ if(MEMFIT_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${MEMFIT_CCACHE})
 endif()
 
-# Builds every program whose tests are labelled gpu.
+# Build the programs of the tests that `bash tests/run.sh` runs, and of those labelled gpu. The default target has both,
+# and the benchmarks.
+add_custom_target(plain_tests)
 add_custom_target(gpu_tests)
+
+# memfit_built_for_tests(<target> [<label>...])
+#
+# Has the target built with the tests that carry these labels.
+function(memfit_built_for_tests target)
+  if("gpu" IN_LIST ARGN)
+    add_dependencies(gpu_tests ${target})
+  elseif(NOT "large" IN_LIST ARGN)
+    add_dependencies(plain_tests ${target})
+  endif()
+endfunction()
 
 # memfit_test(<name> SOURCES <file>... [LABELS <label>...] [LIBRARIES <target>...])
 #
@@ -31,9 +44,7 @@ function(memfit_test name)
   set_tests_properties(${name} PROPERTIES
     LABELS "${arg_LABELS}"
     FAIL_REGULAR_EXPRESSION "0 tests from 0 test suites ran")
-  if("gpu" IN_LIST arg_LABELS)
-    add_dependencies(gpu_tests ${name})
-  endif()
+  memfit_built_for_tests(${name} ${arg_LABELS})
 endfunction()
 
 # memfit_cuda_test(<name> SOURCES <file>... [LIBRARIES <target>...])
@@ -45,7 +56,7 @@ function(memfit_cuda_test name)
   target_link_libraries(${name} PRIVATE memfit::memfit memfit_warnings memfit_test_support ${arg_LIBRARIES}
     CUDA::cudart GTest::gtest)
   set_target_properties(${name} PROPERTIES CUDA_ARCHITECTURES "${memfit_test_architectures}")
-  add_dependencies(gpu_tests ${name})
+  memfit_built_for_tests(${name} gpu)
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
   set_tests_properties(${name} PROPERTIES
     LABELS gpu
@@ -53,14 +64,16 @@ function(memfit_cuda_test name)
     FAIL_REGULAR_EXPRESSION "0 tests from 0 test suites ran")
 endfunction()
 
-# memfit_example(<name> SOURCES <file>... [LIBRARIES <target>...])
+# memfit_example(<name> SOURCES <file>... [LABELS <label>...] [LIBRARIES <target>...])
 #
 # A small program without arguments that also runs as a test.
 function(memfit_example name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LABELS;LIBRARIES")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE memfit::memfit memfit_warnings ${arg_LIBRARIES})
   if(MEMFIT_BUILD_TESTS)
     add_test(NAME example.${name} COMMAND ${name})
+    set_tests_properties(example.${name} PROPERTIES LABELS "${arg_LABELS}")
+    memfit_built_for_tests(${name} ${arg_LABELS})
   endif()
 endfunction()

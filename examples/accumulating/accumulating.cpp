@@ -1,6 +1,7 @@
 // A linear model whose gradients are fp16, trained in micro-batches of unequal sizes, with a scaled
 // loss and clipping.
 #include <memfit/memfit.hpp>
+#include <memfit/state_file.hpp>
 
 #include <cmath>
 #include <cstdio>
@@ -61,6 +62,11 @@ int main() {
     scaler.update(gate);                       // nothing above waited for the device
   }
   // example-end window
+  // example-begin states
+  memfit::save_state("run.safetensors", opt, acc, scaler);  // a file is whole, or is the old one
+  memfit::load_state("run.safetensors", opt, acc, scaler);  // goes on bit for bit, or throws
+  // example-end states
+  std::remove("run.safetensors");
   double const after = backward(batch.data(), batch.size(), weights, 1, gradient);
   std::printf("loss %.3f -> %.6f, scale %.0f, %lld windows skipped\n", before, after,
               static_cast<double>(scaler.value_sync()),

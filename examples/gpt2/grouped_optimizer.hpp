@@ -1,11 +1,10 @@
-// A memfit optimizer for matrices and one for gains and biases, which know no weight decay, behind
-// the common face. Used by optimizer_<rule>, each of which includes the executor and instantiates
-// this for one rule and every state format.
+// A memfit optimizer, with a group for gains and biases, which know no weight decay, behind the
+// common face. Used by optimizer_<rule>, each of which includes the executor and instantiates this
+// for one rule and every state format.
 #pragma once
 
 #include <memfit/optimizer.hpp>
-
-#include <vector>
+#include <memfit/state_file/optimizer.hpp>
 
 #include "memfit_tensor.hpp"
 #include "rules.hpp"
@@ -34,47 +33,28 @@ class grouped_optimizer final : public optimizer<T> {
  public:
   template <class Executor>
   grouped_optimizer(const Executor& exec, const Rule& rule, weights<T>& parameters)
-      : matrices_{exec, rule}, vectors_{exec, without_decay(rule)} {
+      : opt_{exec, rule} {
+    const auto vectors = opt_.add_group({}, [](Rule& r) { r.weight_decay = 0; });
     for (tensor<T>* t : parameters.all()) {
-      is_matrix_.push_back(t->is_matrix());
-      (t->is_matrix() ? matrices_ : vectors_).add(*t);
+      const auto number = opt_.add(*t);
+      if (!t->is_matrix()) opt_.set_group(number, vectors);
     }
   }
 
   void step(const gradient_list& gradients, const memfit::gate& gate, double lr) override {
-    matrices_.rule().lr = lr;
-    vectors_.rule().lr = lr;
-    std::visit(
-        [&](const auto& all) {
-          matrices_.step(select(all, true), gate);
-          vectors_.step(select(all, false), gate);
-        },
-        gradients);
+    for (std::size_t group = 0; group < opt_.groups(); ++group) opt_.rule(group).lr = lr;
+    std::visit([&](const auto& all) { opt_.step(all, gate); }, gradients);
   }
 
-  [[nodiscard]] index state_bytes() const override {
-    return matrices_.describe().state_bytes + vectors_.describe().state_bytes;
-  }
-  [[nodiscard]] index kept_bytes() const override {
-    return matrices_.describe().kept_bytes + vectors_.describe().kept_bytes;
+  [[nodiscard]] index state_bytes() const override { return opt_.describe().state_bytes; }
+  [[nodiscard]] index kept_bytes() const override { return opt_.describe().kept_bytes; }
+  void add_states(state_parts& to) override {
+    using part = decltype(memfit::states(opt_));
+    to.push_back(std::make_unique<part>(memfit::states(opt_)));
   }
 
  private:
-  static Rule without_decay(Rule rule) {
-    rule.weight_decay = 0;
-    return rule;
-  }
-
-  template <class List>
-  [[nodiscard]] List select(const List& from, bool matrices) const {
-    List chosen;
-    for (std::size_t i = 0; i < from.size(); ++i)
-      if (is_matrix_[i] == matrices) chosen.push_back(from[i]);
-    return chosen;
-  }
-
-  memfit::optimizer<Rule, Format, typename column_of<T>::type> matrices_, vectors_;
-  std::vector<bool> is_matrix_;
+  memfit::optimizer<Rule, Format, typename column_of<T>::type> opt_;
 };
 
 template <class Executor, class Rule, class T>

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "choices.hpp"
+#include "states.hpp"
 #include "weights.hpp"
 
 namespace gpt2 {
@@ -36,6 +37,7 @@ class optimizer {
   [[nodiscard]] virtual index state_bytes() const = 0;
   // What it keeps beside parameters of 16 bits, so that they have float's precision.
   [[nodiscard]] virtual index kept_bytes() const = 0;
+  virtual void add_states(state_parts& to) = 0;
 };
 
 }  // namespace gpt2

@@ -16,8 +16,9 @@ constexpr const char* footer =
     "decay acts on matrices\n"
     "only. The last tenth of every data file is held out for the validation loss. Ctrl-C ends the "
     "run after the\n"
-    "current step, with a complete log and sample and exit status 130. Mistakes in options or "
-    "data: exit status 2.";
+    "current step, with a complete log, sample and --save file and exit status 130. Mistakes in "
+    "options or data: exit status 2. A run that is resumed with the options that it began with "
+    "goes on bit for bit.";
 
 template <class T>
 void need(bool right, const char* option, const T& value, const char* rule) {
@@ -70,6 +71,8 @@ void check(const options& o) {
   need_at_least(0, "--warmup", o.warmup);
   need_at_least(0, "--val-every", o.val_every);
   need_at_least(0, "--sample", o.sample);
+  need_at_least(0, "--save-every", o.save_every);
+  if (o.save_every > 0 && !o.save) throw user_error("--save-every needs --save FILE");
   need_at_least(0, "--seed", o.seed);
   need(o.threads >= 1 && o.threads <= 4096, "--threads", o.threads, "at least 1 and at most 4096");
   need_positive("--lr", o.lr);
@@ -135,7 +138,7 @@ command_line parse(int argc, const char* const* argv) {
   std::string loss_scale;
   double clip_norm = 0, clip_percentile = 0;
   std::vector<std::string> data;
-  std::string log, gradients, checkpoint, svg;
+  std::string log, save, resume, gradients, checkpoint, svg;
   o.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 
   CLI::App app{"Trains a GPT-2 on the bytes of text files, with memfit's optimizers.",
@@ -197,6 +200,9 @@ command_line parse(int argc, const char* const* argv) {
   auto* const logged = add("--log", log, "file that takes a JSON line per step");
   auto* const captured = add("--capture-gradients", gradients,
                              "file that takes the gradients of a few tensors at every step");
+  auto* const saved = add("--save", save, "file for weights and states (safetensors), at the end");
+  add_default("--save-every", o.save_every, "and after every so many steps (0: at the end only)");
+  auto* const resumed = add("--resume", resume, "file that --save wrote, to go on from");
   add_default("--sample", o.sample, "bytes of text to generate at the end");
   add_default("--temperature", o.temperature, "of the sample");
 
@@ -229,6 +235,8 @@ command_line parse(int argc, const char* const* argv) {
   o.data.assign(data.begin(), data.end());
   if (*logged) o.log = log;
   if (*captured) o.captured_gradients = gradients;
+  if (*saved) o.save = save;
+  if (*resumed) o.resume = resume;
   if (*kept) o.checkpoint = parse_checkpoint(checkpoint);
   o.checkpoint_report = static_cast<bool>(*report);
   if (!svg.empty()) o.checkpoint_svg = svg;

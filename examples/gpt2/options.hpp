@@ -34,7 +34,8 @@ struct options {
   checkpoint_choice checkpoint;
   bool checkpoint_report = false;
   std::optional<std::filesystem::path> checkpoint_svg;
-  std::optional<std::filesystem::path> log, captured_gradients;
+  std::optional<std::filesystem::path> log, save, resume, captured_gradients;
+  index save_every = 0;
   index sample = 0;
   double temperature = 0.8;
 };

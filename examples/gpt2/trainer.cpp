@@ -18,6 +18,7 @@
 #include "progress.hpp"
 #include "sample.hpp"
 #include "schedule_picture.hpp"
+#include "states.hpp"
 #include "user_error.hpp"
 
 namespace gpt2 {
@@ -68,6 +69,8 @@ class run {
     initialize(parameters_, o.seed);
     optimizer_ = device_->make_optimizer(settings_of(o), parameters_);
     update_ = device_->make_update(settings_of_update(o), gradients_, *optimizer_);
+    if (o.save) require_writable(*o.save, text_.files);
+    if (o.resume) begin_where_it_stopped();
     plan_checkpoints();
     draw_checkpoints();
   }
@@ -78,24 +81,46 @@ class run {
     report_checkpoints();
     progress line;
     auto const start = clock::now();
-    index step = 0;
     do {
-      auto const r = one_step(++step, start);
+      auto const r = one_step(++step_, start);
       log.write(r);
       line.show(r);
       if (!std::isfinite(r.loss)) {
         line.end();
-        throw std::runtime_error("the loss is no longer finite after step " + std::to_string(step) +
-                                 "; a smaller --lr may help");
+        throw std::runtime_error("the loss is no longer finite after step " +
+                                 std::to_string(step_) + "; a smaller --lr may help");
       }
-    } while (step < options_.steps && !interrupted());
+      if (options_.save_every > 0 && step_ % options_.save_every == 0 && !is_last()) save_states();
+    } while (!is_last() && !interrupted());
     line.end();
-    conclude(step, seconds_since(start));
+    if (options_.save) save_states();
+    conclude(seconds_since(start));
     print_sample();
-    return step < options_.steps ? outcome::interrupted : outcome::finished;
+    return is_last() ? outcome::finished : outcome::interrupted;
   }
 
  private:
+  [[nodiscard]] bool is_last() const { return step_ == options_.steps; }
+
+  // Everything that the next step depends on besides the options and the data.
+  state_parts parts() {
+    state_parts all;
+    all.push_back(states_of(parameters_));
+    optimizer_->add_states(all);
+    update_->add_states(all);
+    all.push_back(states_of(step_, options_.seed));
+    return all;
+  }
+  void save_states() { save(*options_.save, parts()); }
+  void begin_where_it_stopped() {
+    resume(*options_.resume, parts());
+    resumed_at_ = step_;
+    if (step_ >= options_.steps)
+      throw user_error("--resume: the run in '" + options_.resume->string() + "' has taken " +
+                       std::to_string(step_) + " steps, and --steps is " +
+                       std::to_string(options_.steps));
+  }
+
   report one_step(index step, clock::time_point run_start) {
     report r;
     r.step = step;
@@ -117,8 +142,8 @@ class run {
     r.tokens_per_s = static_cast<double>(step_shape_.rows()) / seconds;
     if (step == options_.steps || (options_.val_every > 0 && step % options_.val_every == 0))
       r.val_loss = val_loss_ = validate();
-    r.seconds_left =
-        seconds_since(run_start) / static_cast<double>(step) * static_cast<double>(r.steps - step);
+    r.seconds_left = seconds_since(run_start) / static_cast<double>(step - resumed_at_) *
+                     static_cast<double>(r.steps - step);
     r.bytes = count_bytes();
     r.peak_rss = peak_rss();
     r.checkpoint = options_.checkpoint.text;
@@ -205,6 +230,9 @@ class run {
                 static_cast<long long>(sizes_.layers), static_cast<long long>(sizes_.heads),
                 static_cast<long long>(sizes_.channels), static_cast<long long>(sizes_.context),
                 static_cast<long long>(parameters_.bytes() / static_cast<index>(sizeof(T))));
+    if (options_.resume)
+      std::printf("resumed: after step %lld, from %s\n", static_cast<long long>(step_),
+                  options_.resume->c_str());
     std::printf("data: %zu files, %zu bytes to train on, %zu held out\n", text_.files.size(),
                 text_.train.size(), text_.validation.size());
     std::printf("training: %lld steps of %lld x %lld tokens, %s with states in %s, %s\n",
@@ -229,9 +257,9 @@ class run {
       std::printf("%s", picture(stages_, plan_, terminal_columns().value_or(100)).c_str());
   }
 
-  void conclude(index steps, double seconds) {
-    if (steps < options_.steps) std::printf("interrupted\n");
-    std::printf("%lld steps in %.1f s", static_cast<long long>(steps), seconds);
+  void conclude(double seconds) {
+    if (!is_last()) std::printf("interrupted\n");
+    std::printf("%lld steps in %.1f s", static_cast<long long>(step_ - resumed_at_), seconds);
     if (step_seconds_ > 0) {
       std::printf(", ");
       if (on_.product_seconds())
@@ -272,6 +300,7 @@ class run {
   model<T> network_{on_, sizes_, shape_, parameters_, gradients_};
   std::unique_ptr<optimizer<T>> optimizer_;
   std::unique_ptr<update<T>> update_;
+  index step_ = 0, resumed_at_ = 0;  // steps taken, and those of earlier runs
   bool gradients_are_zero_ = false;
   memfit::checkpoint::chain stages_;
   bool timed_ = false;

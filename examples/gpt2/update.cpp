@@ -1,5 +1,7 @@
 #include "update.hpp"
 
+#include <memfit/state_file/window.hpp>
+
 #include <limits>
 
 namespace gpt2 {
@@ -64,6 +66,17 @@ index update<T>::bytes() const {
   index bytes = 0;
   where_sums(sums_, [&](auto const& sums) { bytes = sums.bytes(); });
   return bytes;
+}
+
+template <class T>
+void update<T>::add_states(state_parts& to) {
+  auto const add = [&](auto& of) {
+    using part = decltype(memfit::states(of));
+    to.push_back(std::make_unique<part>(memfit::states(of)));
+  };
+  if (scaler_) add(*scaler_);
+  if (clipper_) add(*clipper_);
+  where_sums(sums_, add);
 }
 
 template class update<float>;

@@ -57,6 +57,8 @@ class update {
   // Of the sums.
   [[nodiscard]] index bytes() const;
 
+  void add_states(state_parts& to);
+
  private:
   using fp32_sums = memfit::gradient_accumulator<memfit::fp32>;
   using bf16_sums = memfit::gradient_accumulator<memfit::stochastic<bf16>>;

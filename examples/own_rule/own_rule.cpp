@@ -10,6 +10,7 @@
 // Momentum that moves a parameter only where the buffer and the gradient agree (arXiv 2411.16085).
 struct cautious {
   double lr = 1e-2, beta = 0.9;
+  static constexpr char const* name = "cautious";
   static constexpr std::array<memfit::slot, 1> slots{{{"buffer", memfit::range::any}}};
   struct constants {
     float lr, beta;
@@ -22,6 +23,7 @@ struct cautious {
   MEMFIT_HD constants at(std::int64_t) const {
     return {static_cast<float>(lr), static_cast<float>(beta)};
   }
+  memfit::hyperparameter_list hyperparameters() { return {{"lr", lr}, {"beta", beta}}; }
 };
 // example-end rule
 

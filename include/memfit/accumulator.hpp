@@ -230,6 +230,21 @@ class gradient_accumulator {
   auto begin() const { return views_.begin(); }
   auto end() const { return views_.end(); }
   std::size_t size() const { return views_.size(); }
+  /// Additions so far: with the seed, what the noise of stochastic sums depends on, to be saved.
+  /// Throws order_error within a window, whose sums it does not tell. Waits.
+  std::int64_t additions_sync() const {
+    require_between("gradient_accumulator::additions_sync");
+    std::int64_t count = 0;
+    naming("gradient_accumulator::additions_sync",
+           [&] { engine_->copy_to_host(&count, &numbers()->draw, sizeof count); });
+    return count;
+  }
+  /// Goes on as after so many. Throws order_error within a window. Waits.
+  void load_additions(std::int64_t count) {
+    require_between("gradient_accumulator::load_additions");
+    naming("gradient_accumulator::load_additions",
+           [&] { engine_->copy_from_host(&numbers()->draw, &count, sizeof count); });
+  }
   /// Bytes of the sums.
   std::int64_t bytes() const { return visible_.bytes() + kept_.bytes(); }
 
@@ -349,6 +364,10 @@ class gradient_accumulator {
     if (reduced_)
       throw order_error("memfit::" + std::string(call) +
                         ": the window is reduced already: close comes first");
+  }
+  void require_between(char const* call) const {
+    if (open_)
+      throw order_error("memfit::" + std::string(call) + ": the window is open: close comes first");
   }
   template <class Work>
   void naming(char const* call, Work const& work) const {

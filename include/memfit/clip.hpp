@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "memfit/core/check.hpp"
 #include "memfit/core/owner.hpp"
@@ -125,6 +126,35 @@ class norm_clipper {
   }
   /// Where that norm lies, in the executor's memory.
   double const* norm() const { return &numbers()->norm; }
+
+  /// All that it knows: the last norm, then those that percentiles are taken of, the oldest first.
+  /// Waits.
+  std::vector<double> norms_sync() const {
+    detail::clip_numbers n{};
+    naming("norm_clipper::norms_sync",
+           [&] { machine_->copy_to_host(&n, numbers_.data(), sizeof n); });
+    std::vector<double> norms{n.norm};
+    for (int i = 0; i < n.count; ++i)
+      norms.push_back(n.past[n.count < detail::norms_kept ? i : (n.next + i) % n.count]);
+    return norms;
+  }
+  /// Goes on from such numbers. Throws argument_error where there are none or too many, or a past
+  /// one is negative or not finite. Waits.
+  void load(std::vector<double> const& norms) {
+    detail::clip_numbers n{};
+    if (norms.empty() || norms.size() > detail::norms_kept + 1)
+      throw argument_error("memfit::norm_clipper::load: " + std::to_string(norms.size()) +
+                           " norms");
+    for (std::size_t i = 1; i < norms.size(); ++i) {
+      n.norm = norms[i];
+      if (!(n.norm >= 0) || !is_finite(n.norm))
+        throw argument_error("memfit::norm_clipper::load: norm " + std::to_string(i) + " is " +
+                             std::to_string(n.norm));
+      n.remember();
+    }
+    n.norm = norms[0];
+    naming("norm_clipper::load", [&] { machine_->copy_from_host(numbers_.data(), &n, sizeof n); });
+  }
 
  private:
   detail::clip_numbers* numbers() const {

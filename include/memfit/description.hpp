@@ -17,6 +17,8 @@ struct tensor_description {
   std::int64_t parameter_bytes = 0;  ///< what the model reads; the user's own memory
   std::int64_t kept_bytes = 0;       ///< master copy or remainder beside it
   std::int64_t state_bytes = 0;      ///< codes and scales of all moments
+  std::size_t group = 0;             ///< of hyper-parameters
+  bool frozen = false;               ///< it takes no part in steps
 };
 
 /// All tensors of an optimizer, and the sums over them.
@@ -54,6 +56,8 @@ struct description {
     column("parameters " + std::to_string(t.parameter_bytes) + " B", 80);
     column("kept " + std::to_string(t.kept_bytes) + " B", 100);
     column("states " + std::to_string(t.state_bytes) + " B", 122);
+    if (t.group != 0) text += "  group " + std::to_string(t.group);
+    if (t.frozen) text += "  frozen";
     return text + "\n";
   }
 };

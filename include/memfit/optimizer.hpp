@@ -18,6 +18,8 @@
 #include "memfit/codec/root.hpp"
 #include "memfit/codec/small_float.hpp"
 #include "memfit/core/check.hpp"
+#include "memfit/core/owner.hpp"
+#include "memfit/core/pattern.hpp"
 #include "memfit/core/tensor.hpp"
 #include "memfit/description.hpp"
 #include "memfit/exec/engine.hpp"
@@ -25,6 +27,7 @@
 #include "memfit/rule/adaptive.hpp"
 #include "memfit/rule/ademamix.hpp"
 #include "memfit/rule/amsgrad.hpp"
+#include "memfit/rule/layerwise.hpp"
 #include "memfit/rule/momentum.hpp"
 #include "memfit/rule/nadam.hpp"
 #include "memfit/rule/radam.hpp"
@@ -33,11 +36,15 @@
 
 namespace memfit {
 
+namespace detail {
+struct state_access;
+}  // namespace detail
+
 /// What an optimizer does besides its rule and format.
 struct optimizer_options {
   /// Tensors of at least this many elements have quantized moments, smaller ones fp32.
   std::int64_t min_quantized = 4096;
-  /// Names of tensors whose moments stay fp32 whatever their size.
+  /// Patterns of names (see pattern.hpp) of tensors whose moments stay fp32 whatever their size.
   std::vector<std::string> keep_fp32 = {};
   /// Keys the noise of stochastic parameter columns and formats.
   std::uint64_t seed = 0;
@@ -48,11 +55,12 @@ struct optimizer_options {
 /// Param says how parameters are stored: fp32 (default), bf16, fp16, stochastic<bf16>, split<bf16>,
 /// master<bf16>, master<fp16>. The tensors' memory stays the user's and must outlive the optimizer;
 /// moments are the optimizer's, in the executor's memory, as is a step counter (8 bytes) per
-/// tensor, which only the tensor's own steps advance. Results do not depend on the executor, on
-/// threads, vector units or on how a step is divided. Members are ordered on the executor; those
-/// that give numbers to the host wait for it, and their names end in _sync; so do registration,
-/// keep_fp32 and to. Movable, not copyable; not for use from several threads at once. All members
-/// throw memfit::error before they change anything.
+/// tensor, which only the tensor's own steps advance. Groups of tensors have hyper-parameters of
+/// their own; group 0 has those given here and all tensors that are in no other. Results do not
+/// depend on the executor, on threads, vector units or on how a step is divided. Members are
+/// ordered on the executor; those that give numbers to the host wait for it, and their names end in
+/// _sync; so do registration, keep_fp32 and to. Movable, not copyable; not for use from several
+/// threads at once. All members throw memfit::error before they change anything.
 template <rule Rule, format Format, class Param = fp32>
 class optimizer {
   static_assert(stores_rule<Rule, Format>,
@@ -66,9 +74,10 @@ class optimizer {
 
   template <executor E>
   optimizer(E exec, Rule r, optimizer_options options = {})
-      : rule_(r),
-        options_(std::move(options)),
+      : options_(std::move(options)),
         engine_(new detail::engine_on<E, Rule, Format, column>(std::move(exec))) {
+    groups_.push_back(new_group(r, {}));
+    now_.push_back(r);
     require_hyperparameters("optimizer");
     if (options_.min_quantized < 0)
       throw argument_error("memfit::optimizer: min_quantized is " +
@@ -109,6 +118,7 @@ class optimizer {
     e.name = t.name;
     e.count = t.count;
     e.visible = t.data;
+    e.group = group_by_name(t.name);
     e.quantized = t.count >= options_.min_quantized && !is_kept_fp32(t.name);
     require_reached("optimizer::add", t.name, "the parameter", list_of(e), t.data, t.count);
     detail::naming("optimizer::add", t.name, t.count, 1, [&] {
@@ -124,20 +134,76 @@ class optimizer {
     return entries_.size() - 1;
   }
 
-  /// Keeps the moments of the tensor of this name in fp32 from now on; before or after
-  /// registration, so a name that fits no tensor is no error. Moments it already has keep their
-  /// values; then it waits for the executor, and a step captured in a graph before must not be
-  /// replayed: it uses memory that is gone.
-  void keep_fp32(std::string_view name) {
-    options_.keep_fp32.emplace_back(name);
-    auto const found = taken_.find(name);
-    if (found == taken_.none || !entries_[found].quantized) return;
+  /// Keeps the moments of tensors whose names fit a pattern in fp32 from now on; before or after
+  /// registration, so a pattern that fits no tensor is no error. Moments they already have keep
+  /// their values; then it waits for the executor, and a step captured in a graph before must not
+  /// be replayed: it uses memory that is gone.
+  void keep_fp32(std::string_view pattern) {
+    options_.keep_fp32.emplace_back(pattern);
+    std::vector<widening> changes;
     try {
-      naming_one("optimizer::keep_fp32", found, [&] { widen(found); });
+      for (std::size_t i = 0; i < entries_.size(); ++i)
+        if (entries_[i].quantized && matches(pattern, entries_[i].name))
+          naming_one("optimizer::keep_fp32", i, [&] {
+            detail::room_for_one_more(changes);
+            changes.push_back(widen(i));
+          });
     } catch (...) {
+      for (auto& c : changes) undo(c);
       options_.keep_fp32.pop_back();
       throw;
     }
+    for (auto const& c : changes) engine_->quantized->retire(c.place);
+  }
+
+  /// Makes a group whose hyper-parameters start as those of group 0 are now and as
+  /// `change(Rule&)` leaves them; returns its number. In it are the tensors, registered now or
+  /// later, whose names fit one of the patterns and none of a later group's; others can be put in
+  /// by hand. Moments and step counters stay. Waits for nothing; takes effect with the next step,
+  /// and not in one captured in a graph before. Throws hyperparameter_error.
+  template <class Change>
+  std::size_t add_group(std::vector<std::string> patterns, Change const& change) {
+    auto fresh = new_group(rule(), std::move(patterns));
+    change(fresh->rule);
+    auto const number = groups_.size();
+    require_hyperparameters("optimizer::add_group", fresh->rule, number);
+    detail::room_for_one_more(now_);
+    detail::room_for_one_more(groups_);
+    now_.push_back(fresh->rule);
+    groups_.push_back(std::move(fresh));
+    for (std::size_t i = 0; i < entries_.size(); ++i)
+      if (matches_any(groups_[number]->patterns, entries_[i].name)) put(i, number);
+    return number;
+  }
+
+  /// Puts a tensor into a group by hand; a group added later whose patterns fit its name takes it
+  /// from there. Like add_group otherwise.
+  void set_group(std::size_t index, std::size_t group) {
+    require_index("optimizer::set_group", index);
+    require_group("optimizer::set_group", group);
+    put(index, group);
+  }
+
+  /// Number of groups.
+  std::size_t groups() const { return groups_.size(); }
+  /// The group that a tensor is in.
+  std::size_t group_of(std::size_t index) const {
+    require_index("optimizer::group_of", index);
+    return entries_[index].group;
+  }
+
+  /// From now on steps pass a tensor by, step_one too, and look at no gradient for it: it keeps
+  /// parameter, moments and step counter, which unfreeze lets go on. Waits for nothing; a step
+  /// captured in a graph before is as it was.
+  void freeze(std::size_t index) { set_frozen("optimizer::freeze", index, true); }
+  void unfreeze(std::size_t index) { set_frozen("optimizer::unfreeze", index, false); }
+  /// The same for all registered tensors whose names fit a pattern; throws argument_error where
+  /// there is none.
+  void freeze(std::string_view pattern) { set_frozen("optimizer::freeze", pattern, true); }
+  void unfreeze(std::string_view pattern) { set_frozen("optimizer::unfreeze", pattern, false); }
+  bool is_frozen(std::size_t index) const {
+    require_index("optimizer::is_frozen", index);
+    return entries_[index].frozen;
   }
 
   /// One step of every registered tensor; `gradients` runs parallel to them. An empty gradient
@@ -148,17 +214,19 @@ class optimizer {
   /// done in part or not at all.
   template <tensors Gradients>
   void step(Gradients&& gradients, gate g = {}) {
+    views_.clear();
+    for (auto&& gradient : gradients) views_.push_back(view(ref(gradient)));
+    step(views_, g);
+  }
+  /// The same with gradients whose element types are known at run time.
+  void step(std::vector<scalar_view> const& gradients, gate g = {}) {
     require_hyperparameters("optimizer::step");
     detail::require_current("optimizer::step", g);
+    if (gradients.size() != entries_.size())
+      throw argument_error("memfit::optimizer::step: " + std::to_string(gradients.size()) +
+                           " gradients for " + std::to_string(entries_.size()) + " tensors");
     news_.clear();
-    std::size_t i = 0;
-    for (auto&& gradient : gradients) {
-      if (i < entries_.size()) look_at("optimizer::step", i, ref(gradient));
-      ++i;
-    }
-    if (i != entries_.size())
-      throw argument_error("memfit::optimizer::step: " + std::to_string(i) + " gradients for " +
-                           std::to_string(entries_.size()) + " tensors");
+    for (std::size_t i = 0; i < gradients.size(); ++i) look_at("optimizer::step", i, gradients[i]);
     take_news();
     auto const call = call_with(g);
     naming_all("optimizer::step", [&] {
@@ -171,31 +239,42 @@ class optimizer {
   /// One step of one tensor: for sub-groups, and for gradients released as soon as they exist.
   template <tensor G>
   void step_one(std::size_t index, G&& gradient, gate g = {}) {
+    step_one(index, view(ref(gradient)), g);
+  }
+  void step_one(std::size_t index, scalar_view const& gradient, gate g = {}) {
     require_hyperparameters("optimizer::step_one");
     require_index("optimizer::step_one", index);
     detail::require_current("optimizer::step_one", g);
     news_.clear();
-    look_at("optimizer::step_one", index, ref(gradient));
+    look_at("optimizer::step_one", index, gradient);
     take_news();
     auto const& e = entries_[index];
     naming_one("optimizer::step_one", index, [&] { list_of(e).step(e.place, 1, call_with(g)); });
     g.mark_stepped();
   }
 
-  /// The hyper-parameters, to be changed between steps; step checks them.
-  Rule& rule() { return rule_; }
-  Rule const& rule() const { return rule_; }
+  /// The hyper-parameters of a group, to be changed between steps; step checks them. The reference
+  /// holds as long as the optimizer.
+  Rule& rule(std::size_t group = 0) {
+    require_group("optimizer::rule", group);
+    return groups_[group]->rule;
+  }
+  Rule const& rule(std::size_t group = 0) const {
+    require_group("optimizer::rule", group);
+    return groups_[group]->rule;
+  }
 
-  /// From now on every step reads its hyper-parameters where `place` points, a whole Rule in the
-  /// executor's memory, when it comes to run there; null: takes those of rule() when it is called,
-  /// which a captured step keeps for all its replays. For schedules that a device computes, by
-  /// kernels before the step in the same stream or graph. What stands there is not
-  /// checked; an element that it would bring to what is not finite is left as it was and counted.
+  /// From now on every step reads its hyper-parameters where `place` points, a whole Rule for each
+  /// group, in order, in the executor's memory, when it comes to run there; null: takes those of
+  /// rule() when it is called, which a captured step keeps for all its replays. For schedules that
+  /// a device computes, by kernels before the step in the same stream or graph. Who adds a group
+  /// sees to its Rule there before the next step. What stands there is not checked; an element
+  /// that it would bring to what is not finite is left as it was and counted.
   void rule_from(Rule const* place) {
     if (place != nullptr && !engine_->exact->reaches(place))
       throw argument_error(
           "memfit::optimizer::rule_from: the rule lies where the executor cannot reach it");
-    rule_at_ = place;
+    rules_at_ = place;
   }
 
   std::size_t size() const { return entries_.size(); }
@@ -239,11 +318,11 @@ class optimizer {
 
   /// This optimizer on another executor: `parameters` are the same tensors there, in order, with
   /// the values that they have here. States, step counters and what the parameter columns keep go
-  /// along bit for bit, rule_from does not. Throws argument_error where counts or names differ.
-  /// Waits for both executors.
+  /// along bit for bit, groups and what is frozen too, rule_from does not. Throws argument_error
+  /// where counts or names differ. Waits for both executors.
   template <executor E, tensors Tensors>
   optimizer to(E exec, Tensors&& parameters) const {
-    optimizer out(std::move(exec), rule_, parameters, options_);
+    optimizer out(std::move(exec), rule(), parameters, options_);
     if (out.size() != size())
       throw argument_error("memfit::optimizer::to: " + std::to_string(out.size()) +
                            " tensors for " + std::to_string(size()));
@@ -257,6 +336,7 @@ class optimizer {
       naming_one("optimizer::to", i, [&] { carry(from, out, to); });
     }
     carry(nonfinite_, out, out.nonfinite_);
+    carry_policy(out);
     return out;
   }
 
@@ -264,7 +344,8 @@ class optimizer {
     description d;
     for (auto const& e : entries_) {
       tensor_description t{
-          e.name, e.count, e.quantized, e.count * bytes_of(kind_of<element>), e.kept.bytes(), 0};
+          e.name,         e.count, e.quantized, e.count * bytes_of(kind_of<element>),
+          e.kept.bytes(), 0,       e.group,     e.frozen};
       for (auto const& m : e.moments) t.state_bytes += m.codes.bytes() + m.scales.bytes();
       d.parameter_bytes += t.parameter_bytes;
       d.kept_bytes += t.kept_bytes;
@@ -277,6 +358,8 @@ class optimizer {
   }
 
  private:
+  friend detail::state_access;  // which files of states are written and read by
+
   static constexpr int slots = slot_count<Rule>;
   static constexpr auto all_slots() { return std::make_integer_sequence<int, slots>(); }
   static constexpr std::size_t index_of(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -287,9 +370,7 @@ class optimizer {
   using moments_array = std::array<moment_buffers, index_of(slots)>;
 
   struct gradient_place {
-    void const* data = nullptr;
-    scalar_kind kind = scalar_kind::fp32;
-    std::int64_t count = -1;
+    scalar_view view = {nullptr, scalar_kind::fp32, -1};
     std::int64_t generation = 0;  // of the registered parameters that it does not overlap
     bool operator==(gradient_place const&) const = default;
   };
@@ -301,10 +382,18 @@ class optimizer {
     buffer kept;
     moments_array moments;
     bool quantized = false;
+    bool frozen = false;
+    std::size_t group = 0;
     std::int64_t* steps = nullptr;
     std::int64_t place = 0;  // in the list of quantized or exact tensors
     gradient_place seen;     // the gradient that the list knows
   };
+
+  struct group_of_tensors {
+    Rule rule;
+    std::vector<std::string> patterns;
+  };
+  using group_owner = owner<group_of_tensors>;  // in a place of its own: rule() hands it out
 
   /// A gradient that has been checked but not passed on.
   struct news {
@@ -312,10 +401,18 @@ class optimizer {
     gradient_place gradient;
   };
 
-  /// Gives a quantized tensor fp32 moments of the same values.
-  void widen(std::size_t index) {
+  /// What a tensor had before it was given fp32 moments.
+  struct widening {
+    std::size_t index;
+    std::int64_t place;
+    moments_array moments;
+  };
+
+  /// Gives a quantized tensor fp32 moments of the same values; in the list of quantized ones it
+  /// stays for now.
+  widening widen(std::size_t index) {
     auto& e = entries_[index];
-    auto const place = e.place;
+    widening before{index, e.place, {}};
     auto wide = fresh_moments<fp32>(e.count);
     for (int slot = 0; slot < slots; ++slot) {
       auto const values = decode_slot(e, slot, all_slots());
@@ -330,7 +427,52 @@ class optimizer {
       std::swap(e.moments, wide);
       throw;
     }
-    engine_->quantized->retire(place);
+    std::swap(before.moments, wide);
+    return before;
+  }
+  void undo(widening& before) {
+    auto& e = entries_[before.index];
+    engine_->exact->retire(e.place);
+    std::swap(e.moments, before.moments);
+    e.place = before.place;
+    e.quantized = true;
+    e.seen = {};
+  }
+
+  static group_owner new_group(Rule const& r, std::vector<std::string> patterns) {
+    return group_owner(new group_of_tensors{r, std::move(patterns)});
+  }
+  /// The latest group that has a pattern for the name.
+  std::size_t group_by_name(std::string_view name) const {
+    for (auto group = groups_.size() - 1; group > 0; --group)
+      if (matches_any(groups_[group]->patterns, name)) return group;
+    return 0;
+  }
+  static std::int32_t group_in_list(entry const& e) {
+    return e.frozen ? -1 : static_cast<std::int32_t>(e.group);
+  }
+  void put(std::size_t index, std::size_t group) {
+    auto& e = entries_[index];
+    e.group = group;
+    list_of(e).set_group(e.place, group_in_list(e));
+  }
+  void set_frozen(char const* call, std::size_t index, bool frozen) {
+    require_index(call, index);
+    auto& e = entries_[index];
+    e.frozen = frozen;
+    list_of(e).set_group(e.place, group_in_list(e));
+  }
+  void set_frozen(char const* call, std::string_view pattern, bool frozen) {
+    bool found = false;
+    for (std::size_t i = 0; i < entries_.size(); ++i)
+      if (matches(pattern, entries_[i].name)) {
+        found = true;
+        set_frozen(call, i, frozen);
+      }
+    if (!found)
+      throw argument_error("memfit::" + std::string(call) + ": none of " +
+                           std::to_string(entries_.size()) + " tensors has a name like '" +
+                           std::string(pattern) + "'");
   }
 
   /// Names what a device or its memory refuses.
@@ -353,6 +495,7 @@ class optimizer {
       item.moments[slot] = {e.moments[index_of(slot)].codes.data(),
                             e.moments[index_of(slot)].scales.data()};
     item.steps = e.steps;
+    item.group = group_in_list(e);
     item.id = static_cast<std::int64_t>(index);
     list_of(e).add(item);
     e.place = places_[e.quantized ? 1 : 0]++;
@@ -391,12 +534,31 @@ class optimizer {
     carry(from.steps, other, to.steps, sizeof *to.steps);
   }
 
+  void carry_policy(optimizer& to) const {
+    for (std::size_t group = 1; group < groups_.size(); ++group)
+      to.add_group(groups_[group]->patterns, [&](Rule& r) { r = groups_[group]->rule; });
+    for (std::size_t i = 0; i < size(); ++i) {
+      to.put(i, entries_[i].group);
+      if (entries_[i].frozen) to.freeze(i);
+    }
+  }
+
   void require_hyperparameters(char const* call) const {
-    char const* const bad = invalid_hyperparameter(rule_);
+    for (std::size_t group = 0; group < groups_.size(); ++group)
+      require_hyperparameters(call, groups_[group]->rule, group);
+  }
+  void require_hyperparameters(char const* call, Rule const& r, std::size_t group) const {
+    char const* const bad = invalid_hyperparameter(r);
     if (bad == nullptr) return;
-    throw hyperparameter_error(
-        "memfit::" + std::string(call) + ": " + bad + " is out of range or not finite (" +
-        std::to_string(entries_.size()) + " tensors, " + std::to_string(elements()) + " elements)");
+    throw hyperparameter_error("memfit::" + std::string(call) + ": " + bad + " of group " +
+                               std::to_string(group) + " is out of range or not finite (" +
+                               std::to_string(entries_.size()) + " tensors, " +
+                               std::to_string(elements()) + " elements)");
+  }
+  void require_group(char const* call, std::size_t group) const {
+    if (group >= groups_.size())
+      throw argument_error("memfit::" + std::string(call) + ": group " + std::to_string(group) +
+                           " of " + std::to_string(groups_.size()));
   }
   std::int64_t elements() const {
     std::int64_t sum = 0;
@@ -427,12 +589,7 @@ class optimizer {
           std::string(what) + " of " + std::to_string(count) +
               " elements lies in memory of the host, where the executor cannot reach it");
   }
-  bool is_kept_fp32(std::string_view name) const {
-    if (name.empty()) return false;
-    for (auto const& kept : options_.keep_fp32)
-      if (kept == name) return true;
-    return false;
-  }
+  bool is_kept_fp32(std::string_view name) const { return matches_any(options_.keep_fp32, name); }
 
   template <class F>
   moments_array fresh_moments(std::int64_t count) const {
@@ -479,17 +636,23 @@ class optimizer {
     }
   }
 
-  /// Checks a gradient unless it lies where the tensor's last one did.
   template <class E>
-  void look_at(char const* call, std::size_t index, tensor_ref<E> const& gradient) {
+  static scalar_view view(tensor_ref<E> const& gradient) {
     static_assert(scalar_element<E>, "memfit::optimizer: gradients are fp32, bf16 or fp16");
+    return {gradient.data, kind_of<E>, gradient.count};
+  }
+
+  /// Checks a gradient unless it lies where the tensor's last one did.
+  void look_at(char const* call, std::size_t index, scalar_view const& gradient) {
     auto const& e = entries_[index];
-    gradient_place const place{gradient.data, kind_of<E>, gradient.count, generation_};
+    if (e.frozen) return;
+    gradient_place const place{gradient, generation_};
     if (place == e.seen) return;
     if (gradient.data != nullptr || gradient.count != 0 || e.count == 0) {
       detail::require_data(call, "the gradient", e.name, gradient);
       detail::require_count(call, "the gradient", e.name, gradient, e.count);
-      require_unused(call, e.name, "the gradient", detail::extent_of(gradient), gradient.count);
+      auto const where = detail::extent_of(gradient.data, gradient.count, bytes_of(gradient.kind));
+      require_unused(call, e.name, "the gradient", where, gradient.count);
       require_reached(call, e.name, "the gradient", list_of(e), gradient.data, gradient.count);
     }
     news_.push_back({index, place});
@@ -497,12 +660,15 @@ class optimizer {
   void take_news() {
     for (auto const& n : news_) {
       auto& e = entries_[n.index];
-      list_of(e).set_gradient(e.place, n.gradient.data, n.gradient.kind);
+      list_of(e).set_gradient(e.place, n.gradient.view.data, n.gradient.view.kind);
       e.seen = n.gradient;
     }
   }
-  step_call<Rule> call_with(gate g) const {
-    return {rule_, rule_at_, options_.seed, g, static_cast<std::uint64_t*>(nonfinite_.data())};
+  step_call<Rule> call_with(gate g) {
+    for (std::size_t group = 0; group < groups_.size(); ++group) now_[group] = groups_[group]->rule;
+    return {now_.data(), std::ssize(now_),
+            rules_at_,   options_.seed,
+            g,           static_cast<std::uint64_t*>(nonfinite_.data())};
   }
 
   template <int... I>
@@ -526,8 +692,9 @@ class optimizer {
           S::load_scale(scales.data(), i / S::block));
   }
 
-  Rule rule_;
-  Rule const* rule_at_ = nullptr;
+  std::vector<group_owner> groups_;
+  std::vector<Rule> now_;  // the groups' rules side by side, as of the latest step
+  Rule const* rules_at_ = nullptr;
   optimizer_options options_;
   owner<detail::engine<Rule>> engine_;
   buffer nonfinite_;
@@ -536,6 +703,7 @@ class optimizer {
   std::int64_t places_[2] = {};  // tensors enlisted as exact and as quantized
   std::int64_t generation_ = 0;
   std::vector<news> news_;
+  std::vector<scalar_view> views_;
   detail::occupied taken_;
 };
 

@@ -127,6 +127,15 @@ inline char const* invalid(loss_scaler_options const& o) {
   return nullptr;
 }
 
+/// Why a saved state is refused, or null.
+inline char const* invalid(loss_scaler_state const& s) {
+  if (char const* const bad = invalid(s.options)) return bad;
+  if (!(s.scale >= s.options.least && s.scale <= s.options.most)) return "scale";
+  if (s.clean < 0) return "clean";
+  if (s.tolerance < 0 || s.tolerance > s.options.hysteresis) return "tolerance";
+  return s.skipped < 0 ? "skipped" : nullptr;
+}
+
 }  // namespace detail
 
 /// A class of gradients summed over a window, as gradient_accumulator is: close() ends the window
@@ -212,13 +221,7 @@ class loss_scaler {
   /// Goes on from a saved state. Throws hyperparameter_error for one that no scaler has, and
   /// order_error between unscale and update. Waits.
   void load(loss_scaler_state const& s) {
-    char const* bad = detail::invalid(s.options);
-    if (bad == nullptr && !(s.scale >= s.options.least && s.scale <= s.options.most)) bad = "scale";
-    if (bad == nullptr && s.clean < 0) bad = "clean";
-    if (bad == nullptr && (s.tolerance < 0 || s.tolerance > s.options.hysteresis))
-      bad = "tolerance";
-    if (bad == nullptr && s.skipped < 0) bad = "skipped";
-    if (bad != nullptr)
+    if (char const* const bad = detail::invalid(s))
       throw hyperparameter_error("memfit::loss_scaler: " + std::string(bad) +
                                  " is out of range or not finite");
     if (ledger_->used != 0)

@@ -47,6 +47,13 @@ TEST(ga_03, sums_in_two_parts_are_exact_to_the_last_bit_that_bf16_shows) {
             std::vector<float>(elements, static_cast<float>(memfit::bf16(2.953125f))));
 }
 
+TEST(ga_03, sums_of_24_bits_grow_as_long_as_a_term_is_half_their_unit) {
+  using column = memfit::corrected<memfit::bf16>;
+  EXPECT_EQ(sums<column>(1, 1, 511), std::vector<float>(elements, 512));
+  EXPECT_EQ(sums<column>(1, 0x1p-9f, 1000),
+            std::vector<float>(elements, static_cast<float>(memfit::bf16(2.953125f))));
+}
+
 TEST(ga_03, sums_rounded_at_random_are_right_in_the_mean) {
   EXPECT_NEAR(mean(sums<memfit::stochastic<memfit::bf16>>(1, 1, 511)), 512, 5.12);
   EXPECT_NEAR(mean(sums<memfit::stochastic<memfit::bf16>>(1, 0x1p-9f, 1000)), 2.953125, 0.0295);

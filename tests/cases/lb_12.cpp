@@ -60,4 +60,11 @@ TEST(LB_12, a_remainder_decays) {
   all_near_exact(after_ten_thousand_steps<memfit::float8, memfit::split<memfit::bf16>>());
 }
 
+/// Steps of 0.65 units of its 24 bits each: to nearest they would be whole ones, or none.
+TEST(LB_12, a_correction_rounded_at_random_decays_on_average) {
+  using column = memfit::stochastic<memfit::corrected<memfit::bf16>>;
+  for (float x : after_ten_thousand_steps<memfit::float8, column>())
+    ASSERT_NEAR(x, exact, 0.005 + 0x1p-9);  // 7 sigma
+}
+
 }  // namespace

@@ -37,32 +37,43 @@ std::vector<E> as(std::vector<float> const& values) {
   return out;
 }
 
+/// Scales as patterns, whatever their type.
+template <class Scale>
+std::vector<std::uint32_t> bits_of(std::vector<Scale> const& scales) {
+  std::vector<std::uint32_t> bits;
+  for (auto s : scales) bits.push_back(memfit::bits(static_cast<float>(s)));
+  return bits;
+}
+
 template <class Format, range R, class In, class Out>
 void codes_and_values(std::vector<float> const& values, std::int64_t offset) {
-  using code = typename memfit::codec_for<Format, R>::code;
+  using storage = memfit::storage<Format, R>;
+  using code = typename storage::code;
+  using scale = typename storage::scale;
   memfit::host const host{1};
   memfit::cuda const cuda{};
   auto in = as<In>(values);
   auto const n = std::ssize(in);
-  auto const blocks = memfit::codec_for<Format, R>::scaled ? memfit::block_count<Format>(n) : 0;
-  std::vector<code> codes(in.size());
-  std::vector<float> scales(static_cast<std::size_t>(blocks));
+  auto const bytes = storage::code_bytes(n) / storage::code_size;
+  auto const blocks = storage::scale_bytes(n) / storage::scale_size;
+  std::vector<code> codes(static_cast<std::size_t>(bytes));
+  std::vector<scale> scales(static_cast<std::size_t>(blocks));
   std::vector<Out> out(in.size());
   memfit::quantize<Format, R>(host, in, codes, scales);
   memfit::dequantize<Format, R>(host, codes, scales, out);
 
   test::on_device<In> const in_there(in, offset);
-  test::on_device<code> const codes_there(n, offset);
-  test::on_device<float> const scales_there(blocks);
+  test::on_device<code> const codes_there(bytes, offset);
+  test::on_device<scale> const scales_there(blocks);
   test::on_device<Out> const out_there(n, offset);
   memfit::quantize<Format, R>(cuda, tensor_ref<In>{in_there.data(), n},
-                              tensor_ref<code>{codes_there.data(), n},
-                              tensor_ref<float>{scales_there.data(), blocks});
-  memfit::dequantize<Format, R>(cuda, tensor_ref<code>{codes_there.data(), n},
-                                tensor_ref<float>{scales_there.data(), blocks},
+                              tensor_ref<code>{codes_there.data(), bytes},
+                              tensor_ref<scale>{scales_there.data(), blocks});
+  memfit::dequantize<Format, R>(cuda, tensor_ref<code>{codes_there.data(), bytes},
+                                tensor_ref<scale>{scales_there.data(), blocks},
                                 tensor_ref<Out>{out_there.data(), n});
   EXPECT_EQ(codes_there.get(), codes);
-  EXPECT_EQ(scales_there.get(), scales);
+  EXPECT_EQ(bits_of(scales_there.get()), bits_of(scales));
   auto const got = out_there.get();
   for (std::size_t i = 0; i < out.size(); ++i) {
     auto const a = static_cast<float>(got[i]), b = static_cast<float>(out[i]);
@@ -96,6 +107,15 @@ TEST(cuda_quantize, linear8) {
 TEST(cuda_quantize, small_and_large_blocks) {
   both_ranges<memfit::blocked<memfit::dynamic8, 32>>();
   both_ranges<memfit::blocked<memfit::float8, 1024>>();
+}
+TEST(cuda_quantize, root8) {
+  both_ranges<memfit::root8>();
+}
+TEST(cuda_quantize, companded8) {
+  both_ranges<memfit::companded8>();
+}
+TEST(cuda_quantize, packed4) {
+  both_ranges<memfit::packed4>();
 }
 TEST(cuda_quantize, formats_without_scales) {
   both_ranges<memfit::bf16>();

@@ -130,6 +130,35 @@ TEST_F(mixed, one_tensor_at_a_time_between_replays) {
   }
 }
 
+TEST_F(mixed, a_replay_keeps_the_groups_and_the_frozen_tensors_of_its_capture) {
+  auto const both = [this](auto const& policy) {
+    policy(host);
+    policy(device);
+  };
+  auto const as_captured = [](auto& opt) {
+    opt.set_group(0, 1);
+    opt.unfreeze("t?");
+    opt.freeze(1);
+  };
+  auto const afterwards = [](auto& opt) {
+    opt.set_group(0, 0);
+    opt.unfreeze(1);
+    opt.freeze("t3");
+  };
+  both([](auto& opt) { opt.add_group({"t0", "t3"}, [](auto& r) { r.weight_decay = 0.5; }); });
+  both(as_captured);
+  auto const step = capture(a);
+  eager(b);
+  both(afterwards);
+  eager(b);
+  as_captured(host);
+  replay(step, a);
+  afterwards(host);
+  eager(b);
+  as_captured(host);
+  replay(step, a);
+}
+
 TEST(cuda_graph, norms_are_those_of_the_captured_tensors) {
   tensors a(some, 1), b(some, 2);
   test::stream s;

@@ -282,6 +282,44 @@ TEST(cuda_many, ten_thousand_tensors_are_one_pass) {
   EXPECT_EQ(device.steps_sync(9'999), 3);
 }
 
+TEST(cuda_many, groups_are_one_pass_more_groups_than_an_argument_carries_too) {
+  std::vector<std::int64_t> const counts(60, 100);
+  tensors p(counts, 1), g(counts, 2);
+  test::stream s;
+  optimizer8 host(memfit::host{1}, rule, p.on_host()),
+      device(memfit::cuda{s}, rule, p.on_device_side());
+  auto const step = [&](long long begins) {
+    auto const before = test::launches(), waited = test::waits();
+    device.step(g.on_device_side());
+    if (before >= 0) EXPECT_EQ(test::launches() - before, begins + 1);
+    EXPECT_EQ(test::waits(), waited);
+    host.step(g.on_host());
+  };
+  auto const add_groups = [&](std::size_t until) {
+    while (host.groups() < until) {
+      auto const number = host.groups();
+      auto const change = [&](auto& r) { r.lr = 1e-3 * static_cast<double>(number); };
+      host.set_group(number, host.add_group({}, change));
+      device.set_group(number, device.add_group({}, change));
+    }
+    host.step(g.on_host());
+    device.step(g.on_device_side());  // tells the device of the groups
+  };
+  add_groups(20);
+  step(1);
+  add_groups(60);
+  step(3);
+  std::vector<memfit::adamw> rules(60, rule);
+  for (std::size_t i = 0; i < 60; ++i) rules[i].weight_decay = 0.01 * static_cast<double>(i);
+  test::on_device<memfit::adamw> const there(rules);
+  host.rule_from(rules.data());
+  device.rule_from(there.data());
+  step(1);
+  s.wait();
+  p.expect_same();
+  expect_same_states(host, device);
+}
+
 TEST(cuda_refusals, an_allocation_that_fails_leaves_everything_unchanged) {
   tensors p({5000, 300}, 1), g({5000, 300}, 10);
   optimizer8 device(memfit::cuda{}, rule, p.on_device_side()),

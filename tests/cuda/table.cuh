@@ -14,6 +14,7 @@
 
 #include "cuda/device.hpp"
 #include "memfit/exec/cuda.cuh"
+#include "memfit/exec/host/dry_run.hpp"
 #include "memfit/exec/host/step.hpp"
 #include "memfit/rule/adaptive.hpp"
 #include "memfit/rule/momentum.hpp"
@@ -140,19 +141,18 @@ class table_row_test {
     }
     t.visible.send();
     if (t.kept.device) t.kept.send();
-    (add_moment<memfit::slot_codec<Rule, Format, I>>(t), ...);
+    (add_moment<memfit::slot_storage<Rule, Format, I>>(t), ...);
     t.gradient_kind = static_cast<memfit::scalar_kind>(i % 3);
     auto const size = memfit::bytes_of(t.gradient_kind);
     t.gradient = twin(shape.count * size, shape.offset * size, 0);
     return t;
   }
-  template <class C>
+  template <class Storage>
   void add_moment(tensor& t) {
-    constexpr int block = memfit::format_traits<Format, memfit::range::any>::block;
-    t.codes.emplace_back(bytes_of<typename C::code>(t.shape),
-                         bytes_of_offset<typename C::code>(t.shape),
-                         static_cast<unsigned char>(C::zero));
-    t.scales.emplace_back(C::scaled ? 4 * memfit::block_count(t.shape.count, block) : 0, 0, 0);
+    constexpr auto zero = Storage::width == 4 ? Storage::codec::zero * 0x11u : Storage::codec::zero;
+    t.codes.emplace_back(Storage::code_bytes(t.shape.count), Storage::code_bytes(t.shape.offset),
+                         static_cast<unsigned char>(zero));
+    t.scales.emplace_back(Storage::scale_bytes(t.shape.count), 0, 0);
   }
   template <class T>
   static std::int64_t bytes_of(table_tensor const& s) {
@@ -180,7 +180,7 @@ class table_row_test {
     x.gradient_kind = t.gradient_kind;
     x.count = t.shape.count;
     for (std::size_t s = 0; s < t.codes.size(); ++s)
-      x.moments[s] = {place(t.codes[s], device), static_cast<float*>(place(t.scales[s], device))};
+      x.moments[s] = {place(t.codes[s], device), place(t.scales[s], device)};
     x.steps = static_cast<std::int64_t*>(place(t.steps, device));
     x.id = static_cast<std::int64_t>(i);
     return x;
@@ -217,10 +217,20 @@ class table_row_test {
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       auto x = item_of(tensors_[i], i, false);
       if (auto const number = x.next_step(); number != 0) x.begin(rule.at(number), seed, number);
+      if constexpr (memfit::layerwise_rule<Rule>) measure(x, multiplier ? *multiplier : 1, limit);
       memfit::detail::step_body<Rule, Format, Column>{
           x, 0, x.count, multiplier ? *multiplier : 1.0f, limit, &nonfinite_}
           .template operator()<float>();
     }
+  }
+
+  static void measure(item& x, float multiplier, float limit) {
+    memfit::detail::layer_parts parts(&x, 1);
+    memfit::detail::dry_run_body<Rule, Format, Column>{x,          0,     x.count,
+                                                       multiplier, limit, parts.of(0)}
+        .template operator()<float>();
+    x.constants =
+        x.constants.with(memfit::detail::norms_of(parts.of(0), memfit::detail::sum_parts(x.count)));
   }
 
   void compare(int step) {

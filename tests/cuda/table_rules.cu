@@ -5,6 +5,7 @@
 #include "memfit/codec/small_float.hpp"
 #include "memfit/rule/ademamix.hpp"
 #include "memfit/rule/amsgrad.hpp"
+#include "memfit/rule/layerwise.hpp"
 #include "memfit/rule/nadam.hpp"
 #include "memfit/rule/radam.hpp"
 #include "memfit/rule/root.hpp"
@@ -62,6 +63,14 @@ template <>
 inline memfit::signum unusual() {
   return {.lr = 0.02, .momentum = 0.8, .weight_decay = 0.1};
 }
+template <>
+inline memfit::lamb unusual() {
+  return {.lr = 0.02, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.1};
+}
+template <>
+inline memfit::lars unusual() {
+  return {.lr = 0.5, .momentum = 0.8, .weight_decay = 0.1, .trust_coefficient = 0.01, .eps = 1e-3};
+}
 
 }  // namespace test
 
@@ -103,6 +112,12 @@ TEST(cuda_table_rules, lion) {
 }
 TEST(cuda_table_rules, signum) {
   row<memfit::signum, float8, memfit::master<fp16>>();
+}
+TEST(cuda_table_rules, lamb) {
+  row<memfit::lamb, dynamic8, memfit::split<bf16>>();
+}
+TEST(cuda_table_rules, lars) {
+  row<memfit::lars, float8, fp32>();
 }
 
 }  // namespace

@@ -58,10 +58,10 @@ struct tensors {
 };
 
 template <class A, class B>
-void expect_same_states(A const& a, B const& b) {
+void expect_same_states(A const& a, B const& b, int slots = 2) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
-    for (int s = 0; s < 2; ++s) EXPECT_EQ(a.moment_sync(i, s), b.moment_sync(i, s)) << i;
+    for (int s = 0; s < slots; ++s) EXPECT_EQ(a.moment_sync(i, s), b.moment_sync(i, s)) << i;
     EXPECT_EQ(a.steps_sync(i), b.steps_sync(i)) << i;
   }
   EXPECT_EQ(a.nonfinite_sync(), b.nonfinite_sync());

@@ -1,15 +1,19 @@
-"""Writes rules.txt: PyTorch's own rules in float64 over eight steps, hyper-parameters off their defaults.
+"""Writes rules.txt: PyTorch's own rules, and timm's where PyTorch has none, in float64 over eight steps, with
+hyper-parameters off their defaults.
 
 Usage: python make_rules.py > rules.txt   (with the packages of requirements.txt)
 Values are hexadecimal doubles; parameters and gradients are representable in fp32.
 """
 
+import timm
+import timm.optim
 import torch
 
 STEPS = 8
 COUNT = 6
 ADAM = dict(lr=0.02, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1)
 MOMENTS = ["exp_avg", "exp_avg_sq"]
+LARS = dict(lr=0.5, momentum=0.8, weight_decay=0.1, trust_coeff=0.01, eps=1e-3)
 CASES = [
     ("sgd", torch.optim.SGD, dict(lr=0.05, weight_decay=0.1), []),
     ("momentum", torch.optim.SGD, dict(lr=0.05, momentum=0.8, weight_decay=0.1), ["momentum_buffer"]),
@@ -23,7 +27,13 @@ CASES = [
     ("radam", torch.optim.RAdam, ADAM, MOMENTS),
     ("rmsprop", torch.optim.RMSprop, dict(lr=0.02, alpha=0.9, eps=1e-3, weight_decay=0.1), ["square_avg"]),
     ("adagrad", torch.optim.Adagrad, dict(lr=0.02, lr_decay=0.3, eps=1e-3, weight_decay=0.1), ["sum"]),
+    ("lamb", timm.optim.Lamb, ADAM, MOMENTS),
+    ("lamb", timm.optim.Lamb, ADAM | dict(eps=100.0, trust_clip=True), MOMENTS),
+    ("lars", timm.optim.Lars, LARS, ["momentum_buffer"]),
+    ("lars", timm.optim.Lars, LARS | dict(weight_decay=0.0), ["momentum_buffer"]),
 ]
+# Options of the kind that memfit does not have: gradients as they are, ratios for all tensors.
+ALWAYS = {timm.optim.Lamb: dict(max_grad_norm=None), timm.optim.Lars: dict(always_adapt=True)}
 
 
 def row(key, values):
@@ -48,12 +58,13 @@ start = representable(COUNT)
 gradients = representable(STEPS, COUNT) * torch.tensor([1, 1e-3, 10, 1, 0, 1], dtype=torch.float64)
 gradients = gradients.float().double()
 
-print(f"# made by make_rules.py: torch {torch.__version__.split('+')[0]}, float64")
+print(f"# made by make_rules.py: torch {torch.__version__.split('+')[0]}, timm {timm.__version__}, float64")
 print("# case NAME hyper-parameters, then the start p, then per step: gradient g, parameter p, moments s0 to s2")
 for name, kind, options, slots in CASES:
     print("case", name, *fields(options))
     parameter = torch.nn.Parameter(start.clone())
-    optimizer = kind([parameter], foreach=False, **options)
+    extra = ALWAYS.get(kind, dict(foreach=False))
+    optimizer = kind([parameter], **options, **extra)
     row("p", parameter)
     for gradient in gradients:
         parameter.grad = gradient.clone()

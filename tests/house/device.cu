@@ -5,14 +5,18 @@
 #include <cstdint>
 
 #include "memfit/codec/column.hpp"
+#include "memfit/codec/companded.hpp"
 #include "memfit/codec/dynamic.hpp"
 #include "memfit/codec/float.hpp"
 #include "memfit/codec/linear.hpp"
+#include "memfit/codec/packed4.hpp"
+#include "memfit/codec/root.hpp"
 #include "memfit/codec/small_float.hpp"
 #include "memfit/memfit.cuh"
 #include "memfit/rule/adaptive.hpp"
 #include "memfit/rule/ademamix.hpp"
 #include "memfit/rule/amsgrad.hpp"
+#include "memfit/rule/layerwise.hpp"
 #include "memfit/rule/momentum.hpp"
 #include "memfit/rule/nadam.hpp"
 #include "memfit/rule/radam.hpp"
@@ -24,9 +28,10 @@ namespace {
 template <class... Types>
 struct list {};
 
-using rules = list<memfit::sgd, memfit::momentum, memfit::adam, memfit::adamw, memfit::amsgrad,
-                   memfit::amsgradw, memfit::nadam, memfit::radam, memfit::ademamix,
-                   memfit::rmsprop, memfit::adagrad, memfit::lion, memfit::signum>;
+using rules =
+    list<memfit::sgd, memfit::momentum, memfit::adam, memfit::adamw, memfit::amsgrad,
+         memfit::amsgradw, memfit::nadam, memfit::radam, memfit::ademamix, memfit::rmsprop,
+         memfit::adagrad, memfit::lion, memfit::signum, memfit::lamb, memfit::lars>;
 using formats = list<memfit::fp32, memfit::bf16, memfit::fp16, memfit::dynamic8, memfit::float8,
                      memfit::linear8, memfit::blocked<memfit::float8, 64>, memfit::companded8,
                      memfit::root8, memfit::packed4>;

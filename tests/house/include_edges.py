@@ -11,7 +11,7 @@ import re
 from house import codecs_of, finish, formats_of, headers, parser, rules_of, without_comments
 
 BELOW_TOP = {"core", "codec", "rule", "exec"}
-TOP = BELOW_TOP | {"top", "checkpoint", "fit", "parallel"}
+TOP = BELOW_TOP | {"top", "checkpoint", "fit", "parallel", "state_file"}
 MAY_INCLUDE = {
     "core": {"core"},
     "codec": {"core", "codec"},
@@ -20,6 +20,7 @@ MAY_INCLUDE = {
     "top": TOP,
     "checkpoint": TOP,
     "parallel": TOP,
+    "state_file": TOP,
     "registry": TOP | {"registry"},
     "interop": TOP | {"registry", "interop"},
     "umbrella": TOP | {"umbrella"},

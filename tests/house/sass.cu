@@ -1,7 +1,10 @@
 // The CUDA driver's step kernels for the rules, formats and parameter columns that sass.py judges.
 // Compiled by sass.py alone, never run.
+#include "memfit/codec/companded.hpp"
 #include "memfit/codec/dynamic.hpp"
 #include "memfit/codec/linear.hpp"
+#include "memfit/codec/packed4.hpp"
+#include "memfit/codec/root.hpp"
 #include "memfit/codec/small_float.hpp"
 #include "memfit/exec/cuda.cuh"
 #include "memfit/rule/adaptive.hpp"
@@ -26,6 +29,9 @@ void adamw(memfit::cuda const& exec) {
 
 void step_all(memfit::cuda const& exec) {
   adamw<memfit::fp32, memfit::bf16, memfit::float8, memfit::dynamic8, memfit::linear8>(exec);
+  step<memfit::adamw, memfit::root8, memfit::fp32>(exec);
+  step<memfit::adamw, memfit::companded8, memfit::fp32>(exec);
+  step<memfit::adamw, memfit::packed4, memfit::fp32>(exec);
   step<memfit::sgd, memfit::fp32, memfit::fp32>(exec);
   step<memfit::momentum, memfit::float8, memfit::fp32>(exec);
 }

@@ -71,8 +71,10 @@ void add_constants(digest& all) {
     auto const n = memfit::nadam{.momentum_decay = 0.02}.at(step);
     auto const r = memfit::radam{.beta2 = 0.99}.at(step);
     auto const m = memfit::ademamix{.alpha_warmup = 900, .beta3_warmup = 1700}.at(step);
-    all.add(std::vector{n.from_moment, n.from_gradient, r.step_size, r.eps, m.fresh3, m.alpha});
     auto const x = static_cast<double>(step) / 2048;
+    auto const l = memfit::lars{.weight_decay = 0.3}.at(step).with({1 + x, 0.7 * x});
+    all.add(std::vector{n.from_moment, n.from_gradient, r.step_size, r.eps, m.fresh3, m.alpha,
+                        l.ratio});
     all.add(std::vector{memfit::logarithm(x), memfit::exponential(-x), memfit::power(x, step)});
   }
 }
@@ -124,6 +126,7 @@ std::uint64_t MEMFIT_UNIT() {
   add_trained<adamw, float8, fp32, float>(all, {.lr = 1e-2, .eps = 1e-6, .weight_decay = 0.1});
   add_trained<momentum, dynamic8, split<bf16>, bf16>(all, {.momentum = 0.8, .nesterov = true});
   add_trained<adamw, per_slot<root8, packed4>, fp32, float>(all, {.lr = 1e-2});
+  add_trained<lamb, float8, fp32, float>(all, {.lr = 1e-2, .weight_decay = 0.1});
   add_constants(all);
   add_window<fp32>(all);
   add_window<stochastic<bf16>>(all);

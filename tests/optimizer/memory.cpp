@@ -59,6 +59,7 @@ TEST(memory, is_what_the_formula_says) {
 TEST(memory, counts_what_a_column_hides) {
   holds<memfit::adamw, float8, memfit::bf16>(1, 256, 0);
   holds<memfit::adamw, float8, memfit::split<memfit::bf16>>(1, 256, 2);
+  holds<memfit::adamw, float8, memfit::corrected<memfit::bf16>>(1, 256, 1);
   holds<memfit::adamw, float8, memfit::master<memfit::fp16>>(1, 256, 4);
 }
 

@@ -16,15 +16,7 @@ namespace test {
 /// The element type that a model's tensors have for a parameter column.
 template <class Column>
 struct element_of_column {
-  using type = Column;
-};
-template <>
-struct element_of_column<memfit::fp32> {
-  using type = float;
-};
-template <template <class> class Column, class T>
-struct element_of_column<Column<T>> {
-  using type = T;
+  using type = typename memfit::column_for<Column>::element;
 };
 
 using vectors = std::vector<std::vector<float>>;

@@ -57,6 +57,25 @@ TEST(step, reads_hyper_parameters_anew_each_time) {
   EXPECT_EQ(m.parameter(0)[0], 6.5f);
 }
 
+TEST(step, a_group_steps_as_an_optimizer_of_its_own_would) {
+  adamw8 m(memfit::host{2}, rule, {input(300, 1), input(70'001, 2), input(7, 3)});
+  auto quick = rule;
+  quick.lr = 0.1;
+  quick.weight_decay = 0;
+  adamw8 alone(memfit::host{1}, quick, {input(70'001, 2)});
+  m.optimizer().add_group({"t1"}, [&](auto& r) { r = quick; });
+  for (std::uint64_t step = 1; step <= 3; ++step) {
+    test::vectors const g{input(300, 10 * step), input(70'001, 10 * step + 1), input(7, step)};
+    if (step == 2) m.optimizer().freeze("t?");
+    m.optimizer().step(g);
+    m.optimizer().unfreeze("*");
+    if (step != 2) alone.optimizer().step(test::vectors{g[1]});
+  }
+  EXPECT_EQ(m.parameter(1), alone.parameter(0));
+  EXPECT_EQ(m.optimizer().moment_sync(1, 0), alone.optimizer().moment_sync(0, 0));
+  EXPECT_EQ(m.optimizer().moment_sync(1, 1), alone.optimizer().moment_sync(0, 1));
+}
+
 TEST(step, takes_gradients_of_any_float_type) {
   auto const start = input(1000, 1);
   auto g = input(1000, 2);

@@ -24,6 +24,9 @@ TEST(table_float8, adamw_of_bf16) {
 TEST(table_float8, adamw_of_split_bf16) {
   test::hidden_row<memfit::adamw, float8, memfit::split<bf16>>(test::table_adamw);
 }
+TEST(table_float8, adamw_of_corrected_bf16) {
+  test::hidden_row<memfit::adamw, float8, memfit::corrected<bf16>>(test::table_adamw);
+}
 TEST(table_float8, adam_of_master_fp16) {
   test::hidden_row<memfit::adam, float8, memfit::master<fp16>>(test::table_adam);
 }
@@ -38,6 +41,12 @@ TEST(table_float8, ademamix) {
 }
 TEST(table_float8, amsgrad_of_bf16) {
   test::row_and_fp32<memfit::amsgrad, float8, bf16>(test::table_amsgrad);
+}
+TEST(table_float8, lamb) {
+  test::row_and_fp32<memfit::lamb, float8>(test::table_lamb);
+}
+TEST(table_float8, lars_of_bf16) {
+  test::row_and_fp32<memfit::lars, float8, bf16>(test::table_lars);
 }
 
 }  // namespace

@@ -30,8 +30,8 @@ TEST(table_fp32, sgd_of_stochastic_bf16) {
 TEST(table_fp32, adamw_of_fp16) {
   test::row<memfit::adamw, fp32, fp16>(test::table_adamw);
 }
-TEST(table_fp32, momentum_of_split_bf16) {
-  test::hidden_row<memfit::momentum, fp32, memfit::split<bf16>>(test::table_momentum);
+TEST(table_fp32, momentum_of_split_fp16) {
+  test::hidden_row<memfit::momentum, fp32, memfit::split<fp16>>(test::table_momentum);
 }
 TEST(table_fp32, rmsprop_of_bf16) {
   test::row<memfit::rmsprop, fp32, bf16>(test::table_rmsprop);

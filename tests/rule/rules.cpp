@@ -1,6 +1,6 @@
 // The rules as element functions, called the way a user's own kernel calls them.
-// Against PyTorch's steps, against the float64 reference within derived bounds, and their
-// constants.
+// Against PyTorch's and timm's steps, against the float64 reference within derived bounds, and
+// their constants.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,33 +18,76 @@ using reference::tracked;
 
 template <class... Rules>
 constexpr bool are_rules = (memfit::rule<Rules> && ...);
-static_assert(are_rules<memfit::sgd, memfit::momentum, memfit::adam, memfit::adamw, memfit::amsgrad,
-                        memfit::amsgradw, memfit::nadam, memfit::radam, memfit::ademamix,
-                        memfit::rmsprop, memfit::adagrad, memfit::lion, memfit::signum>);
+static_assert(
+    are_rules<memfit::sgd, memfit::momentum, memfit::adam, memfit::adamw, memfit::amsgrad,
+              memfit::amsgradw, memfit::nadam, memfit::radam, memfit::ademamix, memfit::rmsprop,
+              memfit::adagrad, memfit::lion, memfit::signum, memfit::lamb, memfit::lars>);
+static_assert(memfit::layerwise_rule<memfit::lamb> && memfit::layerwise_rule<memfit::lars> &&
+              !memfit::layerwise_rule<memfit::adamw> && !memfit::layerwise_rule<memfit::sgd>);
 
 template <class Rule>
 constexpr std::size_t slots = std::size(Rule::slots);
 
-/// One step of one element in fp32.
+using tensor = std::vector<reference::element<float>>;
+
+/// The constants of one step, which may depend on the whole tensor.
+template <class Rule>
+auto constants_for(Rule const& rule, [[maybe_unused]] tensor const& all,
+                   [[maybe_unused]] std::vector<float> const& g, std::int64_t t) {
+  auto const k = rule.at(t);
+  if constexpr (memfit::layerwise_rule<Rule>) {
+    double parameter = 0, direction = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      double u = 0;
+      if constexpr (requires { k.direction(all[i].p, g[i]); }) {
+        u = double{k.direction(all[i].p, g[i])};
+      } else {
+        float s[slots<Rule>];
+        std::copy_n(all[i].s.begin(), slots<Rule>, s);
+        u = double{k.direction(all[i].p, g[i], s)};
+      }
+      parameter += double{all[i].p} * double{all[i].p};
+      direction += u * u;
+    }
+    return k.with({std::sqrt(parameter), std::sqrt(direction)});
+  } else {
+    return k;
+  }
+}
+
+/// One step of one tensor in fp32.
+template <class Rule>
+void step(Rule const& rule, tensor& all, std::vector<float> const& g, std::int64_t t) {
+  auto const constants = constants_for(rule, all, g, t);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto& e = all[i];
+    if constexpr (slots<Rule> == 0) {
+      constants(e.p, g[i]);
+    } else {
+      float s[slots<Rule>];
+      std::copy_n(e.s.begin(), slots<Rule>, s);
+      constants(e.p, g[i], s);
+      std::copy_n(s, slots<Rule>, e.s.begin());
+    }
+  }
+}
+/// Of a tensor of one element.
 template <class Rule>
 void step(Rule const& rule, reference::element<float>& e, float g, std::int64_t t) {
-  auto const constants = rule.at(t);
-  if constexpr (slots<Rule> == 0) {
-    constants(e.p, g);
-  } else {
-    float s[slots<Rule>];
-    std::copy_n(e.s.begin(), slots<Rule>, s);
-    constants(e.p, g, s);
-    std::copy_n(s, slots<Rule>, e.s.begin());
-  }
+  tensor all{e};
+  step(rule, all, {g}, t);
+  e = all[0];
 }
 
 template <class Rule>
 void follows_pytorch(Rule const& rule, golden::rule_case const& c) {
-  for (std::size_t i = 0; i < c.start.size(); ++i) {
-    reference::element<float> e{static_cast<float>(c.start[i]), {}};
-    for (std::size_t k = 0; k < c.steps.size(); ++k) {
-      step(rule, e, static_cast<float>(c.steps[k].g[i]), static_cast<std::int64_t>(k) + 1);
+  tensor all;
+  for (double p : c.start) all.push_back({static_cast<float>(p), {}});
+  for (std::size_t k = 0; k < c.steps.size(); ++k) {
+    std::vector<float> const g(c.steps[k].g.begin(), c.steps[k].g.end());
+    step(rule, all, g, static_cast<std::int64_t>(k) + 1);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      auto const& e = all[i];
       EXPECT_NEAR(e.p, c.steps[k].p[i], 1e-6) << c.rule << " element " << i << " step " << k + 1;
       for (std::size_t s = 0; s < slots<Rule>; ++s)
         EXPECT_NEAR(e.s[s], c.steps[k].s[s][i], 1e-6 * (1 + std::fabs(e.s[s])))
@@ -70,19 +113,26 @@ void stays_within_fp32_rounding(Rule const& rule) {
     if (Rule::slots[s].range == memfit::range::non_negative)
       for (auto& x : moments[s]) x = std::fabs(x);
   }
+  std::vector<tracked> exact_g;
+  for (float x : g) exact_g.push_back(tracked::stored(x));
   for (std::int64_t t : {1, 2, 7, 1000, 1'000'000}) {
+    tensor all;
+    std::vector<reference::element<tracked>> exact;
     for (std::size_t i = 0; i < count; ++i) {
-      reference::element<float> e{p[i], {}};
-      reference::element<tracked> exact{tracked::stored(p[i]), {}};
+      auto& e = all.emplace_back(reference::element<float>{p[i], {}});
+      auto& x = exact.emplace_back(reference::element<tracked>{tracked::stored(p[i]), {}});
       for (std::size_t s = 0; s < slots<Rule> && t > 1; ++s) {
         e.s[s] = moments[s][i];
-        exact.s[s] = tracked::stored(moments[s][i]);
+        x.s[s] = tracked::stored(moments[s][i]);
       }
-      step(rule, e, g[i], t);
-      reference::of(rule)(exact, tracked::stored(g[i]), t);
-      ASSERT_LE(std::fabs(double{e.p} - exact.p.value), 2 * exact.p.bound) << i << " step " << t;
+    }
+    step(rule, all, g, t);
+    reference::take_step(reference::of(rule), exact, exact_g, t);
+    for (std::size_t i = 0; i < count; ++i) {
+      auto const& [x, moment] = exact[i];
+      ASSERT_LE(std::fabs(double{all[i].p} - x.value), 2 * x.bound) << i << " step " << t;
       for (std::size_t s = 0; s < slots<Rule>; ++s)
-        ASSERT_LE(std::fabs(double{e.s[s]} - exact.s[s].value), 2 * exact.s[s].bound)
+        ASSERT_LE(std::fabs(double{all[i].s[s]} - moment[s].value), 2 * moment[s].bound)
             << i << " step " << t << " slot " << s;
     }
   }
@@ -105,6 +155,8 @@ TEST(rule, stays_within_the_rounding_of_fp32) {
   stays_within_fp32_rounding(memfit::adagrad{0.02, 0.3, 1e-3, 0.1});
   stays_within_fp32_rounding(memfit::lion{0.02, 0.8, 0.95, 0.1});
   stays_within_fp32_rounding(memfit::signum{0.02, 0.8, 0.1});
+  stays_within_fp32_rounding(memfit::lamb{0.02, 0.8, 0.95, 1e-3, 0.1});
+  stays_within_fp32_rounding(memfit::lars{0.5, 0.8, 0.1, 0.01, 1e-3});
 }
 
 template <class Rule>
@@ -140,6 +192,14 @@ TEST(rule, defaults_are_the_papers_where_pytorch_has_none) {
   EXPECT_EQ(memfit::signum{}.momentum, 0.9);
   memfit::ademamix const m;
   EXPECT_EQ((std::array{m.beta1, m.beta2, m.beta3, m.eps}), (std::array{0.9, 0.999, 0.9999, 1e-8}));
+  memfit::lars const r;
+  EXPECT_EQ((std::array{r.momentum, r.trust_coefficient}), (std::array{0.9, 1e-3}));
+}
+
+TEST(rule, defaults_are_timms_where_the_paper_has_none) {
+  EXPECT_EQ(adam_fields(memfit::lamb{}), (std::array{1e-3, 0.9, 0.999, 1e-6, 1e-2}));
+  memfit::lars const r;
+  EXPECT_EQ((std::array{r.lr, r.eps, r.weight_decay}), (std::array{1.0, 1e-8, 0.0}));
 }
 
 template <class Rule>
@@ -164,6 +224,8 @@ TEST(rule, nothing_moves_without_gradient_and_moments_even_when_eps_is_zero) {
   is_still_at_zero(memfit::adagrad{.eps = 0});
   is_still_at_zero(memfit::lion{});
   is_still_at_zero(memfit::signum{});
+  is_still_at_zero(memfit::lamb{.eps = 0});
+  is_still_at_zero(memfit::lars{.eps = 0});
 }
 
 template <class Rule>
@@ -190,6 +252,7 @@ TEST(rule, a_direction_without_a_second_moment_is_dropped) {
   drops_what_has_no_second_moment(memfit::ademamix{});
   drops_what_has_no_second_moment(memfit::rmsprop{});
   drops_what_has_no_second_moment(memfit::adagrad{});
+  drops_what_has_no_second_moment(memfit::lamb{});
 }
 
 TEST(rule, the_maximum_of_amsgrad_never_falls) {
@@ -249,6 +312,30 @@ TEST(rule, ademamix_warms_up_by_half_lives_and_then_stays) {
   EXPECT_EQ(shorter.at(1).fresh3, 0.5f) << "beta3 is never above its end";
   memfit::ademamix const from_nothing{.beta1 = 0, .beta3 = 0.99, .beta3_warmup = 10};
   EXPECT_NEAR(from_nothing.at(5).fresh3, 1 - std::exp(2 * std::log(0.99)), 1e-7);
+}
+
+template <class Rule>
+double trust_of(Rule const& rule, memfit::layer_norms const& n) {
+  auto const k = rule.at(1).with(n);
+  if constexpr (requires { k.ratio; })
+    return double{k.ratio};
+  else
+    return double{k.step_size};
+}
+
+TEST(rule, trust_is_one_where_a_norm_is_zero_and_stays_within_its_bounds) {
+  memfit::lamb const lamb{.lr = 1};
+  memfit::lars const lars{.trust_coefficient = 0.5, .eps = 0};
+  for (memfit::layer_norms n : {memfit::layer_norms{0, 3}, {3, 0}, {0, 0}}) {
+    EXPECT_EQ(trust_of(lamb, n), 1);
+    EXPECT_EQ(trust_of(lars, n), 1);
+  }
+  EXPECT_EQ(trust_of(lamb, {8, 2}), 4);
+  EXPECT_EQ(trust_of(lars, {8, 2}), 2);
+  EXPECT_EQ(trust_of(memfit::lamb{.lr = 1, .max_trust = 3}, {8, 2}), 3);
+  EXPECT_EQ(trust_of(memfit::lamb{.lr = 1, .min_trust = 5}, {8, 2}), 5);
+  EXPECT_EQ(trust_of(memfit::lamb{.lr = 1, .min_trust = 1, .max_trust = 1}, {8, 2}), 1);
+  EXPECT_EQ(trust_of(memfit::lars{.min_trust = 1, .max_trust = 1}, {8, 2}), 1);
 }
 
 template <class Rule>
@@ -318,6 +405,22 @@ TEST(rule, names_the_hyperparameter_that_is_out_of_range) {
   names_the_field(&memfit::signum::lr, "lr", {});
   names_the_field(&memfit::signum::momentum, "momentum", {1.0, 1.5});
   names_the_field(&memfit::signum::weight_decay, "weight_decay", {});
+  names_the_field(&memfit::lamb::lr, "lr", {});
+  names_the_field(&memfit::lamb::beta1, "beta1", {1.0, 1.5});
+  names_the_field(&memfit::lamb::beta2, "beta2", {1.0, 1.5});
+  names_the_field(&memfit::lamb::eps, "eps", {});
+  names_the_field(&memfit::lamb::weight_decay, "weight_decay", {});
+  names_the_field(&memfit::lamb::min_trust, "min_trust", {});
+  names_the_field(&memfit::lars::lr, "lr", {});
+  names_the_field(&memfit::lars::momentum, "momentum", {});
+  names_the_field(&memfit::lars::weight_decay, "weight_decay", {});
+  names_the_field(&memfit::lars::trust_coefficient, "trust_coefficient", {});
+  names_the_field(&memfit::lars::eps, "eps", {});
+  names_the_field(&memfit::lars::min_trust, "min_trust", {});
+  for (double most : {0.5, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_STREQ((memfit::lamb{.min_trust = 1, .max_trust = most}.invalid()), "max_trust");
+    EXPECT_STREQ((memfit::lars{.min_trust = 1, .max_trust = most}.invalid()), "max_trust");
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// PyTorch's steps from golden/rules.txt.
+// Steps of PyTorch and timm from golden/rules.txt.
 // Used by the tests of the reference rules and of memfit's rules.
 #pragma once
 
@@ -21,7 +21,7 @@ struct step {
   std::array<row, 3> s;
 };
 
-/// One rule with its hyper-parameters by PyTorch's names, the start and the steps.
+/// One rule with its hyper-parameters by PyTorch's or timm's names, the start and the steps.
 struct rule_case {
   std::string rule;
   std::map<std::string, double> fields;

@@ -5,6 +5,7 @@
 #include "memfit/rule/adaptive.hpp"
 #include "memfit/rule/ademamix.hpp"
 #include "memfit/rule/amsgrad.hpp"
+#include "memfit/rule/layerwise.hpp"
 #include "memfit/rule/momentum.hpp"
 #include "memfit/rule/nadam.hpp"
 #include "memfit/rule/radam.hpp"
@@ -60,6 +61,13 @@ inline lion of(memfit::lion const& r) {
 }
 inline signum of(memfit::signum const& r) {
   return {r.lr, r.momentum, r.weight_decay};
+}
+
+inline lamb of(memfit::lamb const& r) {
+  return {r.lr, r.beta1, r.beta2, r.eps, r.weight_decay, r.min_trust, r.max_trust};
+}
+inline lars of(memfit::lars const& r) {
+  return {r.lr, r.momentum, r.weight_decay, r.trust_coefficient, r.eps, r.min_trust, r.max_trust};
 }
 
 }  // namespace reference

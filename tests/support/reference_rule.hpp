@@ -1,4 +1,5 @@
-// The update rules as their papers and PyTorch's documentation state them, plainly, on one element.
+// The update rules as their papers and PyTorch's documentation state them, plainly, on one element
+// or, where they look at a whole tensor, on that.
 // Used with double against PyTorch's numbers and with `tracked` against memfit; shares no code with
 // it.
 #pragma once
@@ -7,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 namespace reference {
 
@@ -199,5 +201,86 @@ struct signum {
     e.p = e.p * T(1 - lr * weight_decay) - T(lr) * sign(e.s[0]);
   }
 };
+
+inline double value_of(double a) {
+  return a;
+}
+inline double norm_of(std::vector<double> const& values) {
+  double sum = 0;
+  for (double x : values) sum += x * x;
+  return std::sqrt(sum);
+}
+
+/// A trust ratio: 1 where a norm is zero, between bounds.
+template <class T>
+T trusted(T parameter, T direction, T ratio, double least, double most) {
+  if (value_of(parameter) == 0 || value_of(direction) == 0) ratio = T(1);
+  ratio = larger(ratio, T(least));
+  return most < HUGE_VAL ? smaller(ratio, T(most)) : ratio;
+}
+
+/// You et al. 2020, algorithm 2, with the decay in the direction.
+struct lamb {
+  double lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0, min_trust = 0, max_trust = 0;
+
+  template <class T>
+  T direction(element<T>& e, T g, std::int64_t step) const {
+    using std::sqrt;
+    double const t = static_cast<double>(step);
+    auto& [m, v, unused] = e.s;
+    m = T(beta1) * m + T(1 - beta1) * g;
+    v = T(beta2) * v + T(1 - beta2) * (g * g);
+    T const root = sqrt(v) / T(std::sqrt(1 - std::pow(beta2, t)));
+    return m / T(1 - std::pow(beta1, t)) / (root + T(eps)) + T(weight_decay) * e.p;
+  }
+  template <class T>
+  T trust(T parameter, T direction) const {
+    return trusted(parameter, direction, parameter / direction, min_trust, max_trust);
+  }
+  template <class T>
+  void operator()(element<T>& e, T g, std::int64_t step, T ratio) const {
+    T const u = direction(e, g, step);
+    e.p = e.p - T(lr) * ratio * u;
+  }
+};
+
+/// You, Gitman and Ginsburg 2017; the rate outside the momentum.
+struct lars {
+  double lr = 0, momentum = 0, weight_decay = 0, coefficient = 0, eps = 0, min_trust = 0,
+         max_trust = 0;
+
+  template <class T>
+  T direction(element<T>&, T g, std::int64_t) const {
+    return g;
+  }
+  template <class T>
+  T trust(T parameter, T gradient) const {
+    T const below = gradient + T(weight_decay) * parameter + T(eps);
+    return trusted(parameter, gradient, T(coefficient) * parameter / below, min_trust, max_trust);
+  }
+  template <class T>
+  void operator()(element<T>& e, T g, std::int64_t, T ratio) const {
+    e.s[0] = T(momentum) * e.s[0] + ratio * (g + T(weight_decay) * e.p);
+    e.p = e.p - T(lr) * e.s[0];
+  }
+};
+
+/// One step of a whole tensor.
+template <class Rule, class T>
+void take_step(Rule const& rule, std::vector<element<T>>& tensor, std::vector<T> const& g,
+               std::int64_t step) {
+  if constexpr (requires { rule.trust(T(), T()); }) {
+    std::vector<T> p, u;
+    for (std::size_t i = 0; i < tensor.size(); ++i) {
+      auto dry = tensor[i];
+      p.push_back(dry.p);
+      u.push_back(rule.direction(dry, g[i], step));
+    }
+    T const ratio = rule.trust(norm_of(p), norm_of(u));
+    for (std::size_t i = 0; i < tensor.size(); ++i) rule(tensor[i], g[i], step, ratio);
+  } else {
+    for (std::size_t i = 0; i < tensor.size(); ++i) rule(tensor[i], g[i], step);
+  }
+}
 
 }  // namespace reference

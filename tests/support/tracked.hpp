@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace reference {
 
@@ -63,6 +64,19 @@ inline tracked smaller(tracked a, tracked b) {
 inline tracked sign(tracked a) {
   if (a.value == 0) return tracked::stored(0);
   return std::fabs(a.value) > a.bound ? tracked::stored(std::copysign(1, a.value)) : tracked(0, 1);
+}
+
+inline double value_of(tracked a) {
+  return a.value;
+}
+/// A norm that is summed in double: no further from the exact one than the values are, together.
+inline tracked norm_of(std::vector<tracked> const& values) {
+  double sum = 0, bounds = 0;
+  for (auto const& x : values) {
+    sum += x.value * x.value;
+    bounds += x.bound * x.bound;
+  }
+  return {std::sqrt(sum), std::sqrt(bounds) + 1e-12 * std::sqrt(sum)};
 }
 
 }  // namespace reference

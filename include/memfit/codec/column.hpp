@@ -6,9 +6,9 @@
 #include <type_traits>
 
 #include "memfit/codec/concept.hpp"
+#include "memfit/codec/extended.hpp"
 #include "memfit/codec/float.hpp"
 #include "memfit/codec/storage.hpp"
-#include "memfit/core/random.hpp"
 
 namespace memfit {
 
@@ -196,82 +196,97 @@ struct plain_column : column_base<Scalar> {
   }
 };
 
-/// Codes of one of the two neighbours of x, the nearer the likelier.
+/// What the model reads is the nearest Scalar, ties away from zero, of a value that has `More` bits
+/// of mantissa below Scalar's own; beside it lie these bits, which count from the nearest Scalar
+/// and so are signed.
+template <class Scalar, int More, class Kept>
+struct two_part_column : column_base<Scalar> {
+  using whole = extended<Scalar, More>;
+  using kept = Kept;
+  static constexpr std::uint32_t overflow = whole::overflow;
+
+  template <class U>
+  MEMFIT_HD static value_of<U> decode(U const& visible, U const& rest) {
+    // There is nothing below a zero, which somebody else must have written.
+    auto const negative = has_bits(rest, half), more = has_bits(visible, 0x7fffu);
+    return whole::value(subtract_where(negative & more, (visible << More) + rest, 2 * half));
+  }
+  template <class F>
+  MEMFIT_HD static parameter_code<uint_of<F>> encode(F const& x, uint_of<F> const&) {
+    return parts(whole::nearest(x));
+  }
+
+ protected:
+  template <class U>
+  MEMFIT_HD static parameter_code<U> parts(U const& w) {
+    return {(w + half) >> More, w & (2 * half - 1u)};
+  }
+
+ private:
+  static constexpr std::uint32_t half = 1u << (More - 1);
+};
+
 template <class Scalar>
-struct random_rounding;
-
-template <>
-struct random_rounding<bf16> {
-  static constexpr std::uint32_t overflow = 0x7f7f0001u;
-  template <class F>
-  MEMFIT_HD static uint_of<F> code(F const& x, uint_of<F> const& noise) {
-    auto const u = bits(x);
-    auto const finite = (u & 0x7fffffffu) < uint_of<F>(0x7f800000u);
-    return select(finite, (u + (noise & 0xffffu)) >> 16, bf16_bits(x));
-  }
-};
-
-template <>
-struct random_rounding<fp16> {
-  static constexpr std::uint32_t overflow = 0x477fe001u;
-  template <class F>
-  MEMFIT_HD static uint_of<F> code(F const& x, uint_of<F> const& noise) {
-    using U = uint_of<F>;
-    auto const u = bits(x);
-    auto const a = u & 0x7fffffffu;
-    auto const random = noise & 0x1fffu;  // of the 13 bits that fp16 lacks
-    auto const tiny = a < U(0x38800000u);
-    // Below 2^-14 the spacing is 2^-24: in units of 2^-37 there are 13 bits too many again.
-    auto const units = truncate(product(from_bits<F>(select(tiny, a, U(0u))), F(0x1p37f)));
-    auto const finite = select(tiny, (units + random) >> 13, ((a + random) >> 13) - (112u << 10));
-    return select(a < U(overflow), ((u >> 16) & 0x8000u) | finite, fp16_bits(x));
-  }
-};
+concept narrow = std::is_same_v<Scalar, bf16> || std::is_same_v<Scalar, fp16>;
 
 }  // namespace detail
 
+/// A 16-bit parameter, bf16 or fp16, and a 16-bit remainder beside it. The model reads the value to
+/// nearest, ties away from zero. 4 bytes per parameter.
+///
+/// With bf16 both are the exact fp32 value. With fp16 they are so from 2^-17 on to below 65520;
+/// smaller magnitudes are rounded to multiples of 2^-40, larger ones are infinite.
+template <class Scalar>
+struct split;
+
+template <detail::narrow Scalar>
+struct split<Scalar> : detail::two_part_column<Scalar, 16, std::uint16_t> {};
+
+/// A 16-bit parameter, bf16 or fp16, and an 8-bit correction beside it: a 24-bit float with the
+/// exponent of the former, to nearest even. The model reads its nearest 16 bits, ties away from
+/// zero. 3 bytes per parameter.
+///
+/// With bf16 the value has 16 significant bits: it is off by at most 2^-16 of itself, 1/512 of the
+/// spacing of bf16 (127 steps in half a spacing, arXiv:2602.23349, give 1/508). With fp16 it has 19
+/// from 2^-14 on, and multiples of 2^-32 below: eight times finer, where parameters stay in the
+/// range of fp16. Updates of less than half a unit are lost; stochastic<corrected<…>> keeps them in
+/// the mean.
+template <class Scalar>
+struct corrected;
+
+template <detail::narrow Scalar>
+struct corrected<Scalar> : detail::two_part_column<Scalar, 8, std::uint8_t> {};
+
 /// What is rounded up or down at random, so that its expectation is the exact result. Of bf16 and
-/// fp16 it is a parameter column: nothing beside it, 2 bytes per parameter. Of any format it is a
-/// state format, of the same bytes: all moments are rounded at random, second ones never to zero.
+/// fp16 it is a parameter column with nothing beside it, 2 bytes per parameter, and of
+/// corrected<bf16> and corrected<fp16> one of 3 bytes, rounded in the last bit of the correction.
+/// Of any format it is a state format, of the same bytes: all moments are rounded at random, second
+/// ones never to zero.
+template <class Stored>
+struct stochastic;
+
 template <block_format Format>
-struct stochastic : detail::format_at_random<Format> {};
+struct stochastic<Format> : detail::format_at_random<Format> {};
 
 template <block_format Scalar>
-requires requires {
-  detail::random_rounding<Scalar>::overflow;
-}
-struct stochastic<Scalar> : detail::column_base<Scalar>, detail::format_at_random<Scalar> {
+requires detail::narrow<Scalar>
+struct stochastic<Scalar> : detail::plain_column<Scalar>, detail::format_at_random<Scalar> {
   static constexpr bool takes_noise = true;
-  static constexpr std::uint32_t overflow = detail::random_rounding<Scalar>::overflow;
-  template <class U>
-  MEMFIT_HD static value_of<U> decode(U const& visible, U const&) {
-    return detail::column_base<Scalar>::decode_visible(visible);
-  }
+  static constexpr std::uint32_t overflow = detail::extended<Scalar, 0>::random_overflow;
   template <class F>
   MEMFIT_HD static parameter_code<uint_of<F>> encode(F const& x, uint_of<F> const& noise) {
-    auto const c = detail::random_rounding<Scalar>::code(x, noise);
+    auto const c = detail::extended<Scalar, 0>::random(x, noise);
     return {c, c};
   }
 };
 
-/// A bf16 parameter and a 16-bit remainder beside it: together the exact fp32 value. The model
-/// reads the upper half to nearest, ties away from zero. 4 bytes per parameter.
 template <class Scalar>
-struct split;
-
-template <>
-struct split<bf16> : detail::column_base<bf16> {
-  using kept = std::uint16_t;
-  template <class U>
-  MEMFIT_HD static value_of<U> decode(U const& visible, U const& remainder) {
-    return from_bits<value_of<U>>(((visible << 16) + remainder) - ((remainder & 0x8000u) << 1));
-  }
+struct stochastic<corrected<Scalar>> : corrected<Scalar> {
+  static constexpr bool takes_noise = true;
+  static constexpr std::uint32_t overflow = corrected<Scalar>::whole::random_overflow;
   template <class F>
-  MEMFIT_HD static parameter_code<uint_of<F>> encode(F const& x, uint_of<F> const&) {
-    using U = uint_of<F>;
-    auto const u = bits(x);
-    auto const nan = (u & 0x7fffffffu) > U(0x7f800000u);
-    return {select(nan, (u >> 16) | 0x40u, (u + 0x8000u) >> 16), select(nan, U(0u), u & 0xffffu)};
+  MEMFIT_HD static parameter_code<uint_of<F>> encode(F const& x, uint_of<F> const& noise) {
+    return stochastic::parts(corrected<Scalar>::whole::random(x, noise));
   }
 };
 

@@ -24,7 +24,8 @@ struct softsign_curve {
   template <class F>
   MEMFIT_HD static F line(F const& a) {
     F const s = a + F(1.0f);
-    return fma(s, F(-1.0f / 1016.0f), F(254.0f + 256.5f + line_margin)) - F(254.0f) / s;
+    return fma(s, F(-1.0f / 1016.0f), F(254.0f + 256.5f + line_margin)) -
+           quotient_nearly(F(254.0f), s);
   }
 };
 
@@ -34,6 +35,7 @@ struct softsign_curve {
 /// FlashOptim (arXiv 2602.23349). 1 byte and a scale of 2 bytes per block of 32: 2.125 bytes for
 /// two moments.
 struct companded8 {
+  static constexpr char const* name = "companded8";
   static constexpr int block = 32;
   using scale = bf16;
   template <range R>

@@ -32,7 +32,7 @@ concept codec = requires(std::uint32_t c, float x) {
 
 /// Bits of a stored code, and a pattern in which they are set.
 template <codec C>
-constexpr int code_width() {
+MEMFIT_HD constexpr int code_width() {
   if constexpr (requires { C::width; })
     return C::width;
   else

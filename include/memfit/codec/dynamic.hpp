@@ -287,6 +287,7 @@ struct dynamic_unsigned_codec {
 /// The 256-value dynamic map of "8-bit Optimizers via Block-wise Quantization" (arXiv 2110.02861),
 /// equal to the table that bitsandbytes publishes. 1 byte and a scale of 4 bytes per block.
 struct dynamic8 {
+  static constexpr char const* name = "dynamic8";
   static constexpr int block = default_block;
   template <range R>
   using codec = std::conditional_t<R == range::any, dynamic_signed_codec, dynamic_unsigned_codec>;

@@ -39,6 +39,7 @@ struct linear_codec {
 /// 8 bits in equal steps: 255 values from -1 to 1, or 256 from 0 to 1. 1 byte and a scale of
 /// 4 bytes per block. A second moment spans more decades than this resolves: use it as a control.
 struct linear8 {
+  static constexpr char const* name = "linear8";
   static constexpr int block = default_block;
   template <range R>
   using codec = std::conditional_t<R == range::any, linear_codec<127, 127>, linear_codec<255, 0>>;

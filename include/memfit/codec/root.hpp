@@ -34,6 +34,7 @@ struct quartic_curve {
 /// 8 bits: 127 + n stands for n |n| / 127^2, in non-negative slots n for (n / 255)^4, down to
 /// 2.4e-10. 1 byte and a scale of 2 bytes per block of 128: 2.031 bytes for two moments.
 struct root8 {
+  static constexpr char const* name = "root8";
   static constexpr int block = 128;
   using scale = bf16;
   template <range R>

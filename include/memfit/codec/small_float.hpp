@@ -70,6 +70,7 @@ struct ue5m3_codec {
 /// 8-bit floats: E4M3 for slots of any sign, UE5M3 for non-negative ones. 1 byte and a scale of
 /// 4 bytes per block.
 struct float8 {
+  static constexpr char const* name = "float8";
   static constexpr int block = default_block;
   template <range R>
   using codec = std::conditional_t<R == range::any, e4m3_codec, ue5m3_codec>;

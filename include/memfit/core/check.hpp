@@ -46,9 +46,9 @@ void naming(std::string_view call, std::string_view first, std::int64_t elements
 }
 
 /// A count below zero, or elements without data.
-template <class E>
+template <class View>
 void require_data(std::string_view call, std::string_view what, std::string_view name,
-                  tensor_ref<E> const& t) {
+                  View const& t) {
   if (t.count < 0)
     refuse(call, name, std::string(what) + " has " + std::to_string(t.count) + " elements");
   if (t.count > INT64_MAX / 64)
@@ -61,9 +61,9 @@ void require_data(std::string_view call, std::string_view what, std::string_view
 }
 
 /// Another count than expected.
-template <class E>
+template <class View>
 void require_count(std::string_view call, std::string_view what, std::string_view name,
-                   tensor_ref<E> const& t, std::int64_t expected) {
+                   View const& t, std::int64_t expected) {
   if (t.count != expected)
     refuse(call, name,
            std::string(what) + " has " + std::to_string(t.count) + " elements, expected " +

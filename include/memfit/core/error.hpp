@@ -44,4 +44,10 @@ class order_error : public error {
   using error::error;
 };
 
+/// A file that cannot be read or written, or that does not hold what the call needs.
+class file_error : public error {
+ public:
+  using error::error;
+};
+
 }  // namespace memfit

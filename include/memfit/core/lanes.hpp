@@ -195,14 +195,21 @@ MEMFIT_HD inline F sqrt(F const& a) {
   return ops<F>::sqrt(a);
 }
 
-/// Square root of a normal number, to 2^-23 of it: not the same for all F. For what is checked
-/// afterwards.
+/// The square root of a normal number and a / b, to 2^-22 of them: not the same for all F. For what
+/// is checked afterwards, and decides nothing by itself.
 template <class F>
 MEMFIT_HD inline F sqrt_nearly(F const& a) {
   if constexpr (requires { ops<F>::sqrt_nearly(a); })
     return ops<F>::sqrt_nearly(a);
   else
     return ops<F>::sqrt(a);
+}
+template <class F>
+MEMFIT_HD inline F quotient_nearly(F const& a, F const& b) {
+  if constexpr (requires { ops<F>::quotient_nearly(a, b); })
+    return ops<F>::quotient_nearly(a, b);
+  else
+    return a / b;
 }
 
 /// a where the mask holds, else b.

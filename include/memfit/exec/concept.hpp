@@ -83,6 +83,14 @@ MEMFIT_HD constexpr std::int64_t bytes_of(scalar_kind kind) {
   return kind == scalar_kind::fp32 ? 4 : 2;
 }
 
+/// A tensor to be read whose element type is known at run time.
+struct scalar_view {
+  void const* data = nullptr;
+  scalar_kind kind = scalar_kind::fp32;
+  std::int64_t count = 0;
+  bool operator==(scalar_view const&) const = default;
+};
+
 /// Where one moment of one tensor lies: a code per element, a scale per block (null if unscaled).
 struct moment_ref {
   void* codes = nullptr;
@@ -97,6 +105,7 @@ struct step_item {
   void* kept = nullptr;            ///< what the parameter column keeps beside it, or null
   void const* gradient = nullptr;  ///< null: the tensor takes no part
   scalar_kind gradient_kind = scalar_kind::fp32;
+  std::int32_t group = 0;  ///< which of the step's rules it follows; below zero: it takes no part
   std::int64_t count = 0;
   moment_ref moments[slot_count<Rule> > 0 ? slot_count<Rule> : 1] = {};
   std::int64_t* steps = nullptr;  ///< the tensor's own step counter; null: it has none
@@ -105,11 +114,12 @@ struct step_item {
   noise_key key = {};             ///< likewise
 
   /// Elements that the step changes.
-  MEMFIT_HD std::int64_t active() const { return gradient != nullptr ? count : 0; }
+  MEMFIT_HD std::int64_t active() const { return gradient != nullptr && group >= 0 ? count : 0; }
 
   /// Counts a step of a tensor that takes part: its number, from 1; 0 where it does not.
   MEMFIT_HD std::int64_t next_step() const {
-    return steps == nullptr || (gradient == nullptr && count != 0) ? 0 : ++*steps;
+    bool const absent = gradient == nullptr && count != 0;
+    return steps == nullptr || absent || group < 0 ? 0 : ++*steps;
   }
   /// Takes over what depends on the number of a step.
   MEMFIT_HD void begin(constants_of<Rule> const& of_step, std::uint64_t seed, std::int64_t step) {

@@ -68,13 +68,7 @@ void cuda::once(Program const& program) const {
 
 template <class Rule, class Format, class Column>
 void cuda::step(step_item<Rule> const& item, gate g) const {
-  detail::step_work<Rule> work{};
-  work.count =
-      block_count(item.active(), detail::part_size<format_traits<Format, range::any>::block>);
-  work.gate_at = g;
-  work.single = item;
-  detail::launch(*this, detail::step_parts<Rule, Format, Column>,
-                 detail::grid_for(work.count, detail::warps_per_block), work);
+  detail::launch_step<Rule, Format, Column>(*this, item, g);
 }
 
 template <class Rule, class Format, class Column>
@@ -97,17 +91,16 @@ owner<norm_list> cuda::norms() const {
   return owner<norm_list>(new detail::cuda_squares(*this));
 }
 
-template <class C, range R, int Block>
-void cuda::quantize(void const* in, scalar_kind kind, std::int64_t n, typename C::code* codes,
-                    float* scales) const {
-  detail::launch_transform<detail::warp_quantize<C, R, Block>>(*this, {in, kind, n, codes, scales});
+template <class Storage>
+void cuda::quantize(void const* in, scalar_kind kind, std::int64_t n, void* codes,
+                    void* scales) const {
+  detail::launch_transform<detail::warp_quantize<Storage>>(*this, {in, kind, n, codes, scales});
 }
 
-template <class C, range R, int Block>
-void cuda::dequantize(typename C::code const* codes, float const* scales, std::int64_t n, void* out,
+template <class Storage>
+void cuda::dequantize(void const* codes, void const* scales, std::int64_t n, void* out,
                       scalar_kind kind) const {
-  detail::launch_transform<detail::warp_dequantize<C, R, Block>>(*this,
-                                                                 {out, kind, n, codes, scales});
+  detail::launch_transform<detail::warp_dequantize<Storage>>(*this, {out, kind, n, codes, scales});
 }
 
 }  // namespace memfit

@@ -64,12 +64,11 @@ class cuda {
   owner<norm_list> norms() const;
 
   /// Codes n elements; see quantize.hpp.
-  template <class C, range R, int Block>
-  void quantize(void const* in, scalar_kind kind, std::int64_t n, typename C::code* codes,
-                float* scales) const;
+  template <class Storage>
+  void quantize(void const* in, scalar_kind kind, std::int64_t n, void* codes, void* scales) const;
   /// Decodes n elements; see quantize.hpp.
-  template <class C, range R, int Block>
-  void dequantize(typename C::code const* codes, float const* scales, std::int64_t n, void* out,
+  template <class Storage>
+  void dequantize(void const* codes, void const* scales, std::int64_t n, void* out,
                   scalar_kind kind) const;
 
  private:

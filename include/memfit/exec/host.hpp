@@ -17,6 +17,7 @@
 
 #include "memfit/core/error.hpp"
 #include "memfit/core/memory.hpp"
+#include "memfit/exec/host/dry_run.hpp"
 #include "memfit/exec/host/isa.hpp"
 #include "memfit/exec/host/norm.hpp"
 #include "memfit/exec/host/pool.hpp"
@@ -100,7 +101,13 @@ class host {
   template <class Rule, class Format, class Column>
   void step(step_item<Rule> const& item, gate g) const {
     if (g.skip != nullptr && *g.skip != 0) return;
-    step_all<Rule, Format, Column>(&item, 1, g, nullptr);
+    if constexpr (layerwise_rule<Rule>) {
+      auto measured = item;
+      measure_all<Rule, Format, Column>(&measured, 1, g, detail::layer_parts(&item, 1));
+      step_all<Rule, Format, Column>(&measured, 1, g, nullptr);
+    } else {
+      step_all<Rule, Format, Column>(&item, 1, g, nullptr);
+    }
   }
 
   /// An empty list of tensors to be stepped together.
@@ -160,6 +167,21 @@ class host {
                   });
   }
 
+  /// Gives the constants of every tensor its norms.
+  template <class Rule, class Format, class Column>
+  void measure_all(step_item<Rule>* items, std::int64_t count, gate g,
+                   detail::layer_parts parts) const {
+    float const multiplier = g.multiplier != nullptr ? *g.multiplier : 1.0f;
+    for_each_part(items, count, detail::sum_task,
+                  [&](step_item<Rule> const& item, std::int64_t first, std::int64_t last) {
+                    run(detail::dry_run_body<Rule, Format, Column>{
+                        item, first, last, multiplier, g.limit, parts.of(&item - items)});
+                  });
+    for (std::int64_t i = 0; i < count; ++i)
+      if (auto const n = detail::sum_parts(items[i].active()); n != 0)
+        items[i].constants = items[i].constants.with(detail::norms_of(parts.of(i), n));
+  }
+
   template <class Column>
   void sum_all(sum_item const* items, std::int64_t count, sum_call const& call) const {
     for_each_part(items, count, detail::sum_task,
@@ -210,14 +232,27 @@ class host::list final : public step_list<Rule> {
     items_[static_cast<std::size_t>(index)].gradient = data;
     items_[static_cast<std::size_t>(index)].gradient_kind = kind;
   }
+  void set_group(std::int64_t index, std::int32_t group) override {
+    items_[static_cast<std::size_t>(index)].group = group;
+  }
   void step(std::int64_t first, std::int64_t count, step_call<Rule> const& call) override {
     auto const g = call.gate_at;
     if (g.skip != nullptr && *g.skip != 0) return;
-    Rule const rule = call.rule_at != nullptr ? *call.rule_at : call.rule;
+    Rule const* const rule = call.rules_at != nullptr ? call.rules_at : call.rules;
     auto const items =
         std::span(items_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
-    for (auto& item : items)
-      if (auto const step = item.next_step(); step != 0) item.begin(rule.at(step), call.seed, step);
+    auto const begin = [&] {
+      for (auto& item : items)
+        if (auto const step = item.next_step(); step != 0)
+          item.begin(rule[item.group].at(step), call.seed, step);
+    };
+    if constexpr (layerwise_rule<Rule>) {
+      detail::layer_parts parts(items.data(), count);
+      begin();
+      exec_.template measure_all<Rule, Format, Column>(items.data(), count, g, std::move(parts));
+    } else {
+      begin();
+    }
     exec_.template step_all<Rule, Format, Column>(items.data(), count, g, call.nonfinite);
   }
 

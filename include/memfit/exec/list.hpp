@@ -22,8 +22,10 @@ void room_for_one_more(Vector& v) {
 /// What a step over many tensors needs besides them.
 template <class Rule>
 struct step_call {
-  Rule rule;
-  Rule const* rule_at = nullptr;  ///< where not null, the executor reads the rule here instead
+  /// One for each of `groups` groups, in the host's memory; read before step returns.
+  Rule const* rules = nullptr;
+  std::int64_t groups = 1;
+  Rule const* rules_at = nullptr;  ///< where not null, the executor reads them here instead
   std::uint64_t seed = 0;
   gate gate_at = {};
   std::uint64_t* nonfinite = nullptr;  ///< grows by the elements left alone
@@ -42,6 +44,8 @@ class step_list {
   /// The tensor takes no part from now on.
   virtual void retire(std::int64_t index) = 0;
   virtual void set_gradient(std::int64_t index, void const* data, scalar_kind kind) = 0;
+  /// Which of the rules steps the tensor; below zero: none.
+  virtual void set_group(std::int64_t index, std::int32_t group) = 0;
   /// What the list itself takes of the executor's memory.
   virtual std::int64_t bytes() const = 0;
   /// Steps tensors first … first + count - 1, each by its own counter; waits for nothing. Where the

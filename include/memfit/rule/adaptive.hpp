@@ -50,6 +50,7 @@ struct adam {
   double eps = 1e-8;
   double weight_decay = 0.0;
 
+  static constexpr char const* name = "adam";
   static constexpr std::array<slot, 2> slots{detail::exp_avg, detail::exp_avg_sq};
 
   struct constants : detail::adaptive_constants {
@@ -64,6 +65,7 @@ struct adam {
   MEMFIT_HD constants at(std::int64_t step) const {
     return {detail::adaptive_at(*this, step), static_cast<float>(weight_decay)};
   }
+  hyperparameter_list hyperparameters() { return detail::averages_list(*this); }
   char const* invalid() const { return detail::averages_invalid(*this); }
 };
 
@@ -75,6 +77,7 @@ struct adamw {
   double eps = 1e-8;
   double weight_decay = 1e-2;
 
+  static constexpr char const* name = "adamw";
   static constexpr std::array<slot, 2> slots{detail::exp_avg, detail::exp_avg_sq};
 
   struct constants : detail::adaptive_constants {
@@ -89,6 +92,7 @@ struct adamw {
   MEMFIT_HD constants at(std::int64_t step) const {
     return {detail::adaptive_at(*this, step), detail::kept_by_decay(*this)};
   }
+  hyperparameter_list hyperparameters() { return detail::averages_list(*this); }
   char const* invalid() const { return detail::averages_invalid(*this); }
 };
 

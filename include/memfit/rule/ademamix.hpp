@@ -25,6 +25,7 @@ struct ademamix {
   std::int64_t alpha_warmup = 0;
   std::int64_t beta3_warmup = 0;
 
+  static constexpr char const* name = "ademamix";
   static constexpr std::array<slot, 3> slots{slot{"exp_avg_fast", range::any}, detail::exp_avg_sq,
                                              slot{"exp_avg_slow", range::any}};
 
@@ -49,6 +50,17 @@ struct ademamix {
             static_cast<float>(1.0 / sqrt(1.0 - power(beta2, step))),
             static_cast<float>(eps),
             detail::kept_by_decay(*this)};
+  }
+  hyperparameter_list hyperparameters() {
+    return {{"lr", lr},
+            {"beta1", beta1},
+            {"beta2", beta2},
+            {"beta3", beta3},
+            {"alpha", alpha},
+            {"eps", eps},
+            {"weight_decay", weight_decay},
+            {"alpha_warmup", alpha_warmup},
+            {"beta3_warmup", beta3_warmup}};
   }
   char const* invalid() const {
     if (!detail::decay_rate(beta3)) return "beta3";

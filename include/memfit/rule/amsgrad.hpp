@@ -41,6 +41,7 @@ struct amsgrad {
   double eps = 1e-8;
   double weight_decay = 0.0;
 
+  static constexpr char const* name = "amsgrad";
   static constexpr auto slots = detail::amsgrad_slots;
 
   struct constants : detail::amsgrad_constants {
@@ -54,6 +55,7 @@ struct amsgrad {
   MEMFIT_HD constants at(std::int64_t step) const {
     return {{detail::adaptive_at(*this, step)}, static_cast<float>(weight_decay)};
   }
+  hyperparameter_list hyperparameters() { return detail::averages_list(*this); }
   char const* invalid() const { return detail::averages_invalid(*this); }
 };
 
@@ -65,6 +67,7 @@ struct amsgradw {
   double eps = 1e-8;
   double weight_decay = 1e-2;
 
+  static constexpr char const* name = "amsgradw";
   static constexpr auto slots = detail::amsgrad_slots;
 
   struct constants : detail::amsgrad_constants {
@@ -78,6 +81,7 @@ struct amsgradw {
   MEMFIT_HD constants at(std::int64_t step) const {
     return {{detail::adaptive_at(*this, step)}, detail::kept_by_decay(*this)};
   }
+  hyperparameter_list hyperparameters() { return detail::averages_list(*this); }
   char const* invalid() const { return detail::averages_invalid(*this); }
 };
 

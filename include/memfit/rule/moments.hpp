@@ -42,6 +42,16 @@ MEMFIT_HD float kept_by_decay(Rule const& r) {
 inline constexpr slot exp_avg{"exp_avg", range::any};
 inline constexpr slot exp_avg_sq{"exp_avg_sq", range::non_negative};
 
+/// Hyper-parameters of rules with two averages, eps and nothing more.
+template <class Rule>
+hyperparameter_list averages_list(Rule& r) {
+  return {{"lr", r.lr},
+          {"beta1", r.beta1},
+          {"beta2", r.beta2},
+          {"eps", r.eps},
+          {"weight_decay", r.weight_decay}};
+}
+
 /// The first hyper-parameter outside its range of those that every rule has; decay of either kind.
 template <class Rule>
 char const* step_invalid(Rule const& r) {

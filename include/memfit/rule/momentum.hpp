@@ -14,6 +14,7 @@ struct sgd {
   double lr = 1e-3;
   double weight_decay = 0.0;
 
+  static constexpr char const* name = "sgd";
   static constexpr std::array<slot, 0> slots{};
 
   struct constants {
@@ -27,6 +28,7 @@ struct sgd {
   MEMFIT_HD constants at(std::int64_t) const {
     return {static_cast<float>(lr), static_cast<float>(weight_decay)};
   }
+  hyperparameter_list hyperparameters() { return {{"lr", lr}, {"weight_decay", weight_decay}}; }
   char const* invalid() const {
     if (!detail::finite_non_negative(lr)) return "lr";
     if (!detail::finite_non_negative(weight_decay)) return "weight_decay";
@@ -44,6 +46,7 @@ struct momentum {
   bool nesterov = false;
   double weight_decay = 0.0;
 
+  static constexpr char const* name = "momentum";
   static constexpr std::array<slot, 1> slots{{{"momentum_buffer", range::any}}};
 
   struct constants {
@@ -65,6 +68,13 @@ struct momentum {
             static_cast<float>(weight_decay),
             static_cast<float>(nesterov ? momentum : 1.0),
             nesterov ? 1.0f : 0.0f};
+  }
+  hyperparameter_list hyperparameters() {
+    return {{"lr", lr},
+            {"momentum", momentum},
+            {"dampening", dampening},
+            {"nesterov", nesterov},
+            {"weight_decay", weight_decay}};
   }
   char const* invalid() const {
     if (!detail::finite_non_negative(lr)) return "lr";

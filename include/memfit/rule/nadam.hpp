@@ -20,6 +20,7 @@ struct nadam {
   double weight_decay = 0.0;
   double momentum_decay = 4e-3;
 
+  static constexpr char const* name = "nadam";
   static constexpr std::array<slot, 2> slots{detail::exp_avg, detail::exp_avg_sq};
 
   struct constants : detail::averages {
@@ -42,6 +43,14 @@ struct nadam {
             static_cast<float>(1.0 / sqrt(1.0 - power(beta2, step))),
             static_cast<float>(eps),
             static_cast<float>(weight_decay)};
+  }
+  hyperparameter_list hyperparameters() {
+    return {{"lr", lr},
+            {"beta1", beta1},
+            {"beta2", beta2},
+            {"eps", eps},
+            {"weight_decay", weight_decay},
+            {"momentum_decay", momentum_decay}};
   }
   char const* invalid() const {
     if (!detail::finite_non_negative(momentum_decay)) return "momentum_decay";

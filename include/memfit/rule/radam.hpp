@@ -19,6 +19,7 @@ struct radam {
   double eps = 1e-8;
   double weight_decay = 0.0;
 
+  static constexpr char const* name = "radam";
   static constexpr auto slots = adam::slots;
 
   using constants = adam::constants;
@@ -39,6 +40,7 @@ struct radam {
     }
     return {c, static_cast<float>(weight_decay)};
   }
+  hyperparameter_list hyperparameters() { return detail::averages_list(*this); }
   char const* invalid() const { return detail::averages_invalid(*this); }
 };
 

@@ -17,6 +17,7 @@ struct rmsprop {
   double eps = 1e-8;
   double weight_decay = 0.0;
 
+  static constexpr char const* name = "rmsprop";
   static constexpr std::array<slot, 1> slots{{{"square_avg", range::non_negative}}};
 
   struct constants {
@@ -32,6 +33,9 @@ struct rmsprop {
   MEMFIT_HD constants at(std::int64_t) const {
     return {static_cast<float>(lr), static_cast<float>(alpha), static_cast<float>(1.0 - alpha),
             static_cast<float>(eps), static_cast<float>(weight_decay)};
+  }
+  hyperparameter_list hyperparameters() {
+    return {{"lr", lr}, {"alpha", alpha}, {"eps", eps}, {"weight_decay", weight_decay}};
   }
   char const* invalid() const {
     if (!detail::decay_rate(alpha)) return "alpha";
@@ -50,6 +54,7 @@ struct adagrad {
   double eps = 1e-10;
   double weight_decay = 0.0;
 
+  static constexpr char const* name = "adagrad";
   static constexpr std::array<slot, 1> slots{{{"sum", range::non_negative}}};
 
   struct constants {
@@ -66,6 +71,9 @@ struct adagrad {
     double const decay = 1.0 + product(static_cast<double>(step - 1), lr_decay);
     return {static_cast<float>(lr / decay), static_cast<float>(eps),
             static_cast<float>(weight_decay)};
+  }
+  hyperparameter_list hyperparameters() {
+    return {{"lr", lr}, {"lr_decay", lr_decay}, {"eps", eps}, {"weight_decay", weight_decay}};
   }
   char const* invalid() const {
     if (!detail::finite_non_negative(lr_decay)) return "lr_decay";

@@ -27,6 +27,7 @@ struct lion {
   double beta2 = 0.99;
   double weight_decay = 0.0;
 
+  static constexpr char const* name = "lion";
   static constexpr std::array<slot, 1> slots{detail::exp_avg};
 
   struct constants : detail::averages {
@@ -43,6 +44,9 @@ struct lion {
   MEMFIT_HD constants at(std::int64_t) const {
     return {detail::averages_of(*this), static_cast<float>(lr), detail::kept_by_decay(*this)};
   }
+  hyperparameter_list hyperparameters() {
+    return {{"lr", lr}, {"beta1", beta1}, {"beta2", beta2}, {"weight_decay", weight_decay}};
+  }
   char const* invalid() const {
     if (!detail::decay_rate(beta1)) return "beta1";
     if (!detail::decay_rate(beta2)) return "beta2";
@@ -57,6 +61,7 @@ struct signum {
   double momentum = 0.9;
   double weight_decay = 0.0;
 
+  static constexpr char const* name = "signum";
   static constexpr std::array<slot, 1> slots{{{"momentum_buffer", range::any}}};
 
   struct constants {
@@ -72,6 +77,9 @@ struct signum {
   MEMFIT_HD constants at(std::int64_t) const {
     return {static_cast<float>(lr), static_cast<float>(momentum),
             static_cast<float>(1.0 - momentum), detail::kept_by_decay(*this)};
+  }
+  hyperparameter_list hyperparameters() {
+    return {{"lr", lr}, {"momentum", momentum}, {"weight_decay", weight_decay}};
   }
   char const* invalid() const {
     if (!detail::decay_rate(momentum)) return "momentum";

@@ -226,6 +226,102 @@ TEST_F(training, stops_with_one_line_when_the_log_cannot_grow) {
   EXPECT_NE(r.err.find("/dev/full"), std::string::npos) << r.err;
 }
 
+struct interrupted_run {
+  std::string name;
+  words options;
+};
+
+class every_resumed_run : public training, public testing::WithParamInterface<interrupted_run> {};
+
+// All of the warm-up, so that the learning rate does not depend on the number of steps.
+TEST_P(every_resumed_run, goes_on_bit_for_bit) {
+  auto options = program::small_network(text) + GetParam().options;
+  *(std::find(options.begin(), options.end(), "--warmup") + 1) = "6";
+  auto const file = [this](const char* name) { return (folder / name).string(); };
+  auto const run_to = [&](const char* steps, const words& more) {
+    auto const r = run(options + words{"--steps", steps, "--log", log.string()} + more);
+    EXPECT_EQ(r.status, 0) << r.err;
+    out = r.out;
+    return records(log);
+  };
+  auto const whole = run_to("6", {"--save", file("whole")});
+  run_to("3", {"--save", file("half")});
+  auto const rest = run_to("6", {"--resume", file("half"), "--save", file("resumed")});
+  EXPECT_NE(out.find("resumed: after step 3"), std::string::npos) << out;
+  ASSERT_EQ(whole.size(), 6U);
+  ASSERT_EQ(rest.size(), 3U);
+  for (std::size_t i = 0; i < rest.size(); ++i) {
+    EXPECT_EQ(rest[i].at("step"), i + 4);
+    for (auto const* field : {"loss", "lr", "loss_scale", "gradient_norm", "skipped", "val_loss"})
+      EXPECT_EQ(rest[i].value(field, json{}), whole[i + 3].value(field, json{})) << field;
+  }
+  EXPECT_TRUE(program::read(file("resumed")) == program::read(file("whole")));
+  EXPECT_FALSE(program::read(file("half")) == program::read(file("whole")));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    training, every_resumed_run,
+    testing::Values(interrupted_run{"fp32", {}},
+                    interrupted_run{"float8_dropout_and_percentile",
+                                    {"--state", "float8", "--dropout", "0.1", "--clip-percentile",
+                                     "30", "--optimizer", "adam"}},
+                    interrupted_run{"bf16_in_parts",
+                                    {"--precision", "bf16", "--state", "dynamic8", "--micro-batch",
+                                     "3", "--accumulate-in", "bf16"}},
+                    interrupted_run{"fp16_with_skipped_steps",
+                                    {"--precision", "fp16", "--loss-scale", "dynamic:1e9",
+                                     "--optimizer", "momentum"}}),
+    [](const auto& tested) { return tested.param.name; });
+
+TEST_F(training, saves_when_interrupted_and_now_and_then) {
+  auto const saved = folder / "saved";
+  auto const r =
+      run(program::small_network(text) + words{"--steps", "1000000", "--save", saved.string(),
+                                               "--save-every", "2", "--log", log.string()},
+          [&](pid_t child) {
+            EXPECT_TRUE(wait_until([&] { return fs::exists(saved); }));
+            kill(child, SIGINT);
+          });
+  EXPECT_EQ(r.status, 130);
+  auto const steps = std::ssize(records(log));
+  EXPECT_GE(steps, 2);
+  auto const next = std::to_string(steps + 1);
+  auto const rest = train({"--steps", next, "--resume", saved.string()});
+  ASSERT_EQ(rest.size(), 1U);
+  EXPECT_EQ(rest[0].at("step"), steps + 1);
+}
+
+TEST_F(training, refuses_to_resume_or_save_in_one_line) {
+  auto const saved = (folder / "saved").string();
+  train({"--steps", "2", "--save", saved});
+  auto const before = program::read(saved);
+  struct mistake {
+    words options;
+    std::string said;
+  };
+  for (auto const& [options, said] : std::vector<mistake>{
+           {{"--resume", saved, "--steps", "2"}, "has taken 2 steps"},
+           {{"--resume", saved, "--state", "bf16"}, "'fp32' in the file, expected 'bf16'"},
+           {{"--resume", saved, "--optimizer", "adam"}, "optimizer.rule"},
+           {{"--resume", saved, "--precision", "bf16"}, "'wte'"},
+           {{"--resume", saved + "none"}, "No such file"},
+           {{"--resume", text.string()}, "text.txt"},
+           {{"--save", (folder / "none" / "saved").string()}, "--save"},
+           {{"--save", text.string()}, "one of the files to train on"},
+           {{"--save", folder.string()}, "no regular file"}}) {
+    auto const r = run(program::small_network(text) + options);
+    EXPECT_EQ(r.status, 2) << said;
+    EXPECT_EQ(program::lines(r.err), 1) << r.err;
+    EXPECT_NE(r.err.find(said), std::string::npos) << r.err;
+  }
+  auto other = program::small_network(text) + words{"--steps", "9", "--resume", saved};
+  *(std::find(other.begin(), other.end(), "--seed") + 1) = "12";
+  auto const r = run(other);
+  EXPECT_EQ(r.status, 2);
+  EXPECT_NE(r.err.find("gpt2.seed is '11'"), std::string::npos) << r.err;
+  EXPECT_TRUE(program::read(saved) == before);
+}
+
 struct choice {
   std::string rule;
   std::int64_t slots;

@@ -215,6 +215,16 @@ struct ops<warp::f32> {
   MEMFIT_HD static value greater(value a, value b) {
     return fmaxf(a.v, b.v);
   }
+  MEMFIT_HD static value sqrt_nearly(value a) {
+    value r;
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(r.v) : "f"(a.v));
+    return r;
+  }
+  MEMFIT_HD static value quotient_nearly(value a, value b) {
+    value r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r.v) : "f"(b.v));
+    return a * r;
+  }
   MEMFIT_HD static void from_fp16(warp::u16x2 pair, value& low, value& high) {
     asm("{\n .reg .b16 l, h;\n mov.b32 {l, h}, %2;\n cvt.f32.f16 %0, l;\n cvt.f32.f16 %1, h;\n}"
         : "=f"(low.v), "=f"(high.v)
@@ -225,7 +235,11 @@ struct ops<warp::f32> {
   }
   template <class T>
   MEMFIT_HD static auto lookup(T const (&table)[8], uint index) {
-    return ask(chosen(table, threadIdx.x), index);
+    return ask<8>(chosen(table, threadIdx.x), index);
+  }
+  template <class T>
+  MEMFIT_HD static auto lookup(T const (&table)[16], uint index) {
+    return ask<16>(table[threadIdx.x % 16], index);
   }
   MEMFIT_HD static value lookup(float const (&table)[32], uint index) {
     value r;
@@ -253,11 +267,11 @@ struct ops<warp::f32> {
   }
   template <class T>
   MEMFIT_HD static auto lookup(T const (&table)[8], uint index) {
-    return ask(ops<float>::lookup(table, index.v), index);
+    return ask<8>(ops<float>::lookup(table, index.v), index);
   }
-  template <class T>
-  MEMFIT_HD static auto lookup(T const (&table)[32], uint index) {
-    return ask(table[index.v % 32], index);
+  template <class T, int N>
+  MEMFIT_HD static auto lookup(T const (&table)[N], uint index) {
+    return ask<N>(table[index.v % N], index);
   }
 #endif
 
@@ -272,16 +286,20 @@ struct ops<warp::f32> {
     return (i & 4u) != 0 ? high : low;
   }
 #if defined(__CUDA_ARCH__)
+  template <int N>
   MEMFIT_HD static value ask(float mine, uint index) {
-    return __shfl_sync(warp::everyone, mine, static_cast<int>(index.v), 8);
+    return __shfl_sync(warp::everyone, mine, static_cast<int>(index.v), N);
   }
+  template <int N>
   MEMFIT_HD static uint ask(std::uint32_t mine, uint index) {
-    return __shfl_sync(warp::everyone, mine, static_cast<int>(index.v), 8);
+    return __shfl_sync(warp::everyone, mine, static_cast<int>(index.v), N);
   }
 #else
+  template <int>
   MEMFIT_HD static value ask(float entry, uint) {
     return entry;
   }
+  template <int>
   MEMFIT_HD static uint ask(std::uint32_t entry, uint) {
     return entry;
   }

@@ -4,30 +4,44 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <vector>
 
+#include "memfit/exec/cuda/dry_run.cuh"
 #include "memfit/exec/cuda/step.cuh"
 #include "memfit/exec/cuda/table.cuh"
 
 namespace memfit::detail {
 
-/// Elements of a part.
-template <int Block>
-inline constexpr std::int64_t part_size = unit_of<Block> > 4 * tile ? unit_of<Block> : 4 * tile;
+/// The rules of some groups of tensors, as an argument.
+template <class Rule>
+struct carried_rules {
+  static constexpr std::int64_t most = sizeof(Rule) < 512 ? 1024 / sizeof(Rule) : 1;
+  std::int64_t first, end;  // groups
+  alignas(Rule) unsigned char bytes[most * sizeof(Rule)];
 
-/// Counts the step of every tensor that takes part, and computes its constants.
+  MEMFIT_HD Rule const& operator[](std::int64_t group) const {
+    return reinterpret_cast<Rule const*>(bytes)[group - first];
+  }
+};
+
+/// Counts the step of every tensor in these groups that takes part, and computes its constants.
 template <class Rule>
 __global__ void begin_steps(table_row<step_item<Rule>>* rows, std::int64_t count,
+                            __grid_constant__ carried_rules<Rule> const carried,
                             step_call<Rule> call) {
   if (call.gate_at.skip != nullptr && *call.gate_at.skip != 0) return;
-  Rule const rule = call.rule_at != nullptr ? *call.rule_at : call.rule;
   auto const stride = std::int64_t{gridDim.x} * blockDim.x;
-  for (auto i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride)
+  for (auto i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
+    auto& item = rows[i].item;
+    auto const group = item.group;
+    if (group < carried.first || group >= carried.end) continue;
+    Rule const rule = call.rules_at != nullptr ? call.rules_at[group] : carried[group];
     // Called here and not in a function for both sides, so that an `at` for the host alone is
     // refused.
-    if (auto const step = rows[i].item.next_step(); step != 0)
-      rows[i].item.begin(rule.at(step), call.seed, step);
+    if (auto const step = item.next_step(); step != 0) item.begin(rule.at(step), call.seed, step);
+  }
 }
 
 /// Steps parts first … first + count - 1 of the table, or those of a single tensor without one.
@@ -47,7 +61,7 @@ __global__ void __launch_bounds__(threads_per_block)
   auto const& g = work.gate_at;
   if (g.skip != nullptr && *g.skip != 0) return;
   float const multiplier = g.multiplier != nullptr ? *g.multiplier : 1.0f;
-  constexpr auto size = part_size<format_traits<Format, range::any>::block>;
+  constexpr std::int64_t size = warp_step<Rule, Format, Column>::part;
   auto const stride = std::int64_t{gridDim.x} * warps_per_block;
   auto w = std::int64_t{blockIdx.x} * warps_per_block + threadIdx.x / warp::lanes;
   for (; w < work.count; w += stride) {
@@ -67,25 +81,64 @@ __global__ void __launch_bounds__(threads_per_block)
   }
 }
 
-/// Gradients that have moved, as an argument.
+/// Steps a single tensor.
+template <class Rule, class Format, class Column>
+void launch_step(cuda const& exec, step_item<Rule> const& item, gate const& g) {
+  constexpr auto part = warp_step<Rule, Format, Column>::part;
+  step_work<Rule> work{};
+  work.count = block_count(item.active(), part);
+  work.gate_at = g;
+  work.single = item;
+  launch(exec, step_parts<Rule, Format, Column>, grid_for(work.count, warps_per_block), work);
+}
+
+/// Steps a single tensor by a layerwise rule, whose constants the device computes: as a table of
+/// one row, in memory for this call.
+template <layerwise_rule Rule, class Format, class Column>
+void launch_step(cuda const& exec, step_item<Rule> const& item, gate const& g) {
+  using row = table_row<step_item<Rule>>;
+  constexpr auto part = warp_step<Rule, Format, Column>::part;
+  auto const count = block_count(item.active(), part);
+  if (count == 0) return;
+  passing_memory const squares(exec, squares_bytes<part>(count)), place(exec, sizeof(row)),
+      cut(exec, count * static_cast<std::int64_t>(sizeof(table_part)));
+  auto* const rows = static_cast<row*>(place.data());
+  auto* const parts = static_cast<table_part*>(cut.data());
+  exec.once(place_row<Rule>{rows, item});
+  launch(exec, write_parts<step_item<Rule>>, 1u, static_cast<row const*>(rows), std::int64_t{1},
+         parts, count);
+  launch_dry_run<Rule, Format, Column, part>(
+      exec, {rows, 0, 1, parts, count, g, static_cast<layer_squares*>(squares.data())});
+  step_work<Rule> work{};
+  work.rows = rows;
+  work.parts = parts;
+  work.count = count;
+  work.gate_at = g;
+  launch(exec, step_parts<Rule, Format, Column>, grid_for(count, warps_per_block), work);
+}
+
+/// Tensors whose gradient has moved or whose group is another, as an argument.
 template <class Rule>
-struct carried_gradients {
+struct carried_changes {
   static constexpr int most = 160;
   struct one {
     std::int64_t row;
-    void const* data;
+    void const* gradient;
     scalar_kind kind;
+    std::int32_t group;
   };
   table_row<step_item<Rule>>* rows;
   std::int64_t count;
-  one gradient[most];
+  one change[most];
 };
 template <class Rule>
-__global__ void write_gradients(__grid_constant__ carried_gradients<Rule> const carried) {
+__global__ void write_changes(__grid_constant__ carried_changes<Rule> const carried) {
   for (auto i = std::int64_t{threadIdx.x}; i < carried.count; i += blockDim.x) {
-    auto const& g = carried.gradient[i];
-    carried.rows[g.row].item.gradient = g.data;
-    carried.rows[g.row].item.gradient_kind = g.kind;
+    auto const& c = carried.change[i];
+    auto& item = carried.rows[c.row].item;
+    item.gradient = c.gradient;
+    item.gradient_kind = c.kind;
+    item.group = c.group;
   }
 }
 
@@ -99,36 +152,74 @@ class cuda_list final : public step_list<Rule> {
   explicit cuda_list(cuda exec) : exec_(exec), table_(exec) {}
 
   bool reaches(void const* data) const override { return is_reached(exec_, data); }
-  void add(step_item<Rule> const& item) override { table_.add(item, item.count); }
+  void add(step_item<Rule> const& item) override {
+    buffer more;
+    if constexpr (layerwise_rule<Rule>) {
+      auto const bytes =
+          squares_bytes<part>(table_.first_part(table_.size()) + block_count(item.count, part));
+      if (bytes > squares_.bytes()) more = exec_.allocate(bytes + bytes / 2);
+    }
+    table_.add(item, item.count);
+    if (more.bytes() > 0) squares_.swap(more);
+  }
   void retire(std::int64_t index) override {
     table_[index] = {};
     table_.forget();
   }
-  std::int64_t bytes() const override { return table_.bytes(); }
+  std::int64_t bytes() const override { return table_.bytes() + squares_.bytes(); }
   void set_gradient(std::int64_t index, void const* data, scalar_kind kind) override {
     auto& item = table_[index];
     if (item.gradient == data && item.gradient_kind == kind) return;
     item.gradient = data;
     item.gradient_kind = kind;
-    if (!table_.is_captured()) moved_.push_back(index);
+    changed(index);
+  }
+  void set_group(std::int64_t index, std::int32_t group) override {
+    if (table_[index].group == group) return;
+    table_[index].group = group;
+    changed(index);
   }
 
   void step(std::int64_t first, std::int64_t count, step_call<Rule> const& call) override {
     if (count == 0) return;
     send(first, count);
-    launch(exec_, begin_steps<Rule>, grid_for(count, threads_per_block), table_.rows() + first,
-           count, call);
-    auto const part = table_.first_part(first);
+    begin(first, count, call);
+    auto const from = table_.first_part(first);
     step_work<Rule> work{};
     work.rows = table_.rows();
-    work.parts = table_.parts() + part;
-    work.count = table_.first_part(first + count) - part;
+    work.parts = table_.parts() + from;
+    work.count = table_.first_part(first + count) - from;
     work.gate_at = call.gate_at;
     work.nonfinite = call.nonfinite;
+    if constexpr (layerwise_rule<Rule>)
+      launch_dry_run<Rule, Format, Column, part>(
+          exec_, {table_.rows(), first, count, work.parts, work.count, work.gate_at,
+                  static_cast<layer_squares*>(squares_.data())});
     launch(exec_, step_parts<Rule, Format, Column>, grid_for(work.count, warps_per_block), work);
   }
 
  private:
+  void changed(std::int64_t index) {
+    if (!table_.is_captured()) changed_.push_back(index);
+  }
+
+  /// One launch for as many groups as an argument carries, or for all where their rules lie on the
+  /// device.
+  void begin(std::int64_t first, std::int64_t count, step_call<Rule> const& call) {
+    using carried_rules = detail::carried_rules<Rule>;
+    bool const there = call.rules_at != nullptr;
+    auto const at_once = there ? call.groups : carried_rules::most;
+    for (std::int64_t group = 0; group < call.groups; group += at_once) {
+      auto const rest = call.groups - group, now = rest < at_once ? rest : at_once;
+      carried_rules carried{group, group + now, {}};
+      if (!there)
+        std::memcpy(carried.bytes, call.rules + group,
+                    static_cast<std::size_t>(now) * sizeof(Rule));
+      launch(exec_, begin_steps<Rule>, grid_for(count, threads_per_block), table_.rows() + first,
+             count, carried, call);
+    }
+  }
+
   /// Sends what the device does not know, in the stream. A graph takes along all that its step
   /// needs, and from then on every step does: any replay may have come before it.
   void send(std::int64_t first, std::int64_t count) {
@@ -136,32 +227,35 @@ class cuda_list final : public step_list<Rule> {
     if (!table_.is_known()) {
       table_.send(capturing);
     } else if (table_.is_captured()) {
-      send_gradients(count, [&](std::int64_t i) { return first + i; });
+      send_changes(count, [&](std::int64_t i) { return first + i; });
       return;
     } else {
       table_.forget();  // until all has gone well
-      send_gradients(std::ssize(moved_),
-                     [&](std::int64_t i) { return moved_[static_cast<std::size_t>(i)]; });
+      send_changes(std::ssize(changed_),
+                   [&](std::int64_t i) { return changed_[static_cast<std::size_t>(i)]; });
       table_.remember();
     }
-    moved_.clear();
+    changed_.clear();
   }
   template <class Row>
-  void send_gradients(std::int64_t count, Row const& row) {
-    carried_gradients<Rule> carried;
+  void send_changes(std::int64_t count, Row const& row) {
+    carried_changes<Rule> carried;
     carried.rows = table_.rows();
     for (std::int64_t from = 0; from < count;) {
       for (carried.count = 0; carried.count < carried.most && from < count; ++from) {
         auto const& item = table_[row(from)];
-        carried.gradient[carried.count++] = {row(from), item.gradient, item.gradient_kind};
+        carried.change[carried.count++] = {row(from), item.gradient, item.gradient_kind,
+                                           item.group};
       }
-      launch(exec_, write_gradients<Rule>, 1u, carried);
+      launch(exec_, write_changes<Rule>, 1u, carried);
     }
   }
 
   cuda exec_;
-  device_table<step_item<Rule>, part_size<format_traits<Format, range::any>::block>> table_;
-  std::vector<std::int64_t> moved_;  // rows whose gradient the device does not know yet
+  static constexpr auto part = warp_step<Rule, Format, Column>::part;
+  device_table<step_item<Rule>, part> table_;
+  buffer squares_;                     // of a layerwise rule's parts
+  std::vector<std::int64_t> changed_;  // rows of which the device does not know all yet
 };
 
 }  // namespace memfit::detail

@@ -19,8 +19,26 @@ class warp_step {
  public:
   static constexpr int slots = slot_count<Rule>;
   static constexpr int arrays = slots > 0 ? slots : 1;
-  static constexpr int block = format_traits<Format, range::any>::block;
-  static constexpr int unit = unit_of<block>;
+  template <int I>
+  using storage_at = slot_storage<Rule, Format, I>;
+
+  __device__ static constexpr auto all_slots() { return std::make_integer_sequence<int, slots>(); }
+  template <int... I>
+  static constexpr int largest_block(std::integer_sequence<int, I...>) {
+    int most = slots > 0 ? 0 : tile;
+    ((most = storage_at<I>::block > most ? storage_at<I>::block : most), ...);
+    return most;
+  }
+  template <int... I>
+  static constexpr int smallest_block(int most, std::integer_sequence<int, I...>) {
+    ((most = storage_at<I>::block < most ? storage_at<I>::block : most), ...);
+    return most;
+  }
+  /// Elements of the largest block of all slots, of a unit, and of the part of a tensor that a warp
+  /// is given.
+  static constexpr int largest = largest_block(std::make_integer_sequence<int, slots>());
+  static constexpr int unit = unit_of<largest>;
+  static constexpr int part = unit > 4 * tile ? unit : 4 * tile;
 
   __device__ warp_step(step_item<Rule> const& item, float multiplier, float limit)
       : item_(item),
@@ -32,66 +50,75 @@ class warp_step {
     is_global(item_.gradient);
     if constexpr (keeps) is_global(item_.kept);
     for (int i = 0; i < slots; ++i) is_global(item_.moments[i].codes);
-    know_scales(all_slots());
+    know_slots(all_slots());
   }
 
-  /// Steps elements first … last, at most as many units as there are lanes; returns how many this
-  /// warp left alone.
+  /// Steps elements first … last of a part that begins at `first`; returns how many this warp left
+  /// alone.
   __device__ unsigned operator()(std::int64_t first, std::int64_t last) {
     unsigned left_alone = 0;
-    auto const start = first;
-    for (int number = 0; first < last; first += unit, ++number)
-      if (!(is_usual_ && first + unit <= item_.count && ordinary(first, number, all_slots())))
-        for (auto begin = first; begin < last && begin < first + unit; begin += block)
-          left_alone += careful(begin, all_slots());
-    write_held(start, all_slots());
+    int const n = static_cast<int>(last - first);
+    for (int at = 0; at < n; at += unit)
+      if (!(is_usual_ && at + unit <= n && ordinary(first + at, at / unit, all_slots())))
+        for (int begin = at; begin < n && begin < at + unit; begin += largest)
+          left_alone += careful(first + begin, all_slots());
+    write_held(first, all_slots());
     return left_alone;
   }
 
  private:
   static constexpr bool keeps = !std::is_void_v<typename Column::kept>;
   using kept_code = std::conditional_t<keeps, typename Column::kept, std::uint16_t>;
-  static constexpr int groups = layout<block>::groups;
 
   template <int I>
-  using codec_at = slot_codec<Rule, Format, I>;
+  using codec_at = typename storage_at<I>::codec;
   template <int I>
-  using code_at = typename codec_at<I>::code;
+  using code_at = typename storage_at<I>::code;
   template <int I>
-  static constexpr range range_at = Rule::slots[I].range;
+  static constexpr range range_at = storage_at<I>::values;
   template <int I>
-  static constexpr scaling scaling_at = Rule::slots[I].scaling;
-  /// The scale of a block whose new moments of slot I have this largest magnitude.
+  static constexpr int block_at = storage_at<I>::block;
   template <int I>
-  __device__ static std::uint32_t new_scale(std::uint32_t most) {
-    return scale_for<codec_at<I>, scaling_at<I>>(most);
-  }
-  __device__ static constexpr auto all_slots() { return std::make_integer_sequence<int, slots>(); }
+  using layout_at = layout<block_at<I>>;
+
+  /// Blocks of a slot are whole units or, where these are no more than a tile, parts of them; else
+  /// they are parts of a tile, or several tiles.
+  template <int I>
+  static constexpr bool ends_with_unit = unit == tile || block_at<I> == unit;
+  template <int I>
+  static constexpr bool ends_with_tile = !ends_with_unit<I> && block_at<I> <= tile;
+  /// Blocks that are several tiles of a unit.
+  using blocks_of_unit = warp_array<unit / tile>;
 
   /// What a thread holds of a tile.
   struct values {
     F p[runs][wide];
     F s[arrays][runs][wide];
   };
-  /// Scales of the blocks that a thread's runs belong to.
+  /// Scales of the blocks that a thread's runs belong to, or the first alone.
   struct scales {
-    float of[arrays][groups];
+    float of[arrays][runs];
   };
   struct maxima {
-    float of[arrays][groups];
+    float of[arrays][runs];
   };
 
   template <int... I>
   __device__ bool is_wide_item(std::integer_sequence<int, I...>) const {
-    bool const moments = (is_wide(item_.moments[I].codes, sizeof(code_at<I>)) && ...);
+    bool const moments = (is_wide<codec_at<I>>(item_.moments[I].codes) && ...);
     return moments && is_wide(item_.visible, sizeof(typename Column::code)) &&
            (!keeps || is_wide(item_.kept, sizeof(kept_code))) &&
            is_wide(item_.gradient, static_cast<int>(bytes_of(item_.gradient_kind)));
   }
 
   template <int... I>
-  __device__ void know_scales(std::integer_sequence<int, I...>) const {
-    ((codec_at<I>::scaled ? is_global(item_.moments[I].scales) : void()), ...);
+  __device__ void know_slots(std::integer_sequence<int, I...>) {
+    (know_slot<I>(), ...);
+  }
+  template <int I>
+  __device__ void know_slot() {
+    if constexpr (codec_at<I>::scaled) is_global(item_.moments[I].scales), held_[I] = nothing;
+    if constexpr (storage_at<I>::at_random) key_[I] = slot_key(item_.key, I);
   }
   __device__ typename Column::code* visible() const {
     return static_cast<typename Column::code*>(item_.visible);
@@ -102,11 +129,14 @@ class warp_step {
     return static_cast<code_at<I>*>(item_.moments[I].codes);
   }
 
+  /// The scale of the block of element i.
+  template <int I>
+  __device__ float load_scale(std::int64_t i) const {
+    return storage_at<I>::load_scale(item_.moments[I].scales, block_of<block_at<I>>(i));
+  }
   template <int I>
   __device__ void load_scales(std::int64_t first, scales& to) const {
-    for (int g = 0; g < groups; ++g)
-      to.of[I][g] =
-          codec_at<I>::scaled ? item_.moments[I].scales[block_of<block>(place(first, g))] : 1.0f;
+    for (int g = 0; g < layout_at<I>::groups; ++g) to.of[I][g] = load_scale<I>(place(first, g));
   }
 
   /// The usual case: everything finite, scales ordinary, no limit. False: nothing is written.
@@ -115,21 +145,75 @@ class warp_step {
                            std::integer_sequence<int, I...> sequence) {
     values x;
     scales old;
-    (load_scales<I>(first, old), ...);
+    ((ends_with_unit<I> ? load_scales<I>(first, old) : void()), ...);
     maxima most = {};
+    [[maybe_unused]] blocks_of_unit blocks[arrays];
     bool odd = false, fades = false;
-    for (int at = 0; at < unit; at += tile)
+    for (int at = 0; at < unit; at += tile) {
+      (begin_tile<I>(first + at, old, most), ...);
       odd |= update(first + at, old, x, most, fades, sequence);
-    ((odd |= share<I>(old, most)), ...);
+      ((odd |= end_tile<I>(at, old, most, blocks[I])), ...);
+    }
+    ((odd |= end_unit<I>(old, most, blocks[I])), ...);
     if (__any_sync(warp::everyone, odd)) return false;
     fades = __any_sync(warp::everyone, fades);
+    number *= unit / tile;
     for (int at = 0; at < unit; at += tile) {
-      if constexpr (unit > tile) update(first + at, old, x, most, fades, sequence);
+      if constexpr (unit > tile) {
+        (begin_tile<I>(first + at, old, most), ...);
+        update(first + at, old, x, most, fades, sequence);
+        (know_tile<I>(at, old, most, blocks[I]), ...);
+      }
       (write_moment<I>(first + at, x.s[I], most, fades), ...);
       write_parameter(first + at, x.p);
+      ((ends_with_unit<I> ? void() : write_scales<I>(first + at, number + at / tile, most)), ...);
     }
-    (write_scales<I>(first, number, most), ...);
+    ((ends_with_unit<I> ? write_scales<I>(first, number, most) : void()), ...);
     return true;
+  }
+
+  /// Blocks that end within a unit: their old scales in this tile, and maxima from zero.
+  template <int I>
+  __device__ void begin_tile(std::int64_t first, scales& old, maxima& most) const {
+    if constexpr (!ends_with_unit<I>) {
+      load_scales<I>(first, old);
+      for (auto& m : most.of[I]) m = 0.0f;
+    }
+  }
+  /// Takes their maxima over; true where something is out of the ordinary.
+  template <int I>
+  __device__ static bool end_tile(int at, scales const& old, maxima& most, blocks_of_unit& blocks) {
+    if constexpr (ends_with_unit<I>) {
+      return false;
+    } else if constexpr (ends_with_tile<I>) {
+      return share<I>(old, most);
+    } else {
+      auto const m = largest_of<warp::lanes>(bits(most.of[I][0]));
+      blocks.at(at / block_at<I>, [&](std::uint32_t& x) { x = ops<float>::larger(x, m); });
+      return vanishes<I>(old.of[I][0]);
+    }
+  }
+  /// Makes maxima scales: those of units, and those of several tiles.
+  template <int I>
+  __device__ static bool end_unit(scales const& old, maxima& most, blocks_of_unit& blocks) {
+    bool odd = false;
+    if constexpr (ends_with_unit<I>)
+      odd = share<I>(old, most);
+    else if constexpr (!ends_with_tile<I>)
+      blocks.for_own([&](int, std::uint32_t& m) {
+        m = storage_at<I>::scale_for(m);
+        odd |= is_odd<I>(m);
+      });
+    return odd;
+  }
+  /// The scales of this tile once more.
+  template <int I>
+  __device__ static void know_tile(int at, scales const& old, maxima& most,
+                                   blocks_of_unit const& blocks) {
+    if constexpr (ends_with_tile<I>)
+      share<I>(old, most);
+    else if constexpr (!ends_with_unit<I>)
+      most.of[I][0] = from_bits<float>(blocks[at / block_at<I>]);
   }
 
   /// Reads and updates a tile; true where something is out of the ordinary.
@@ -148,7 +232,7 @@ class warp_step {
         for (auto& x : g) x = product(x, F(multiplier_));
       });
       load_parameter(place(first, r), x.p[r]);
-      (load_moment_codes<I>(place(first, r), old.of[I][r % groups], x.s[I][r]), ...);
+      (load_moment_codes<I>(place(first, r), old.of[I][r % layout_at<I>::groups], x.s[I][r]), ...);
 #pragma unroll
       for (int j = 0; j < wide; ++j) {
         gradients.see(g[j]);
@@ -156,7 +240,7 @@ class warp_step {
         F s[arrays] = {x.s[I][r][j]...};
         apply(x.p[r][j], g[j], s);
         parameters.see(x.p[r][j]);
-        ((x.s[I][r][j] = s[I], grow<I>(most.of[I][r % groups], s[I])), ...);
+        ((x.s[I][r][j] = s[I], grow<I>(most.of[I][r % layout_at<I>::groups], s[I])), ...);
       }
     }
     fades |= least.v == 0.0f;
@@ -185,24 +269,33 @@ class warp_step {
   template <int I>
   __device__ static bool share(scales const& old, maxima& most) {
     bool odd = false;
-    for (int g = 0; g < groups; ++g) {
+    for (int g = 0; g < layout_at<I>::groups; ++g) {
       auto m = bits(most.of[I][g]);
       if constexpr (codec_at<I>::scaled) {
-        m = new_scale<I>(largest_of<layout<block>::sharing>(m));
+        m = storage_at<I>::scale_for(largest_of<layout_at<I>::sharing>(m));
         most.of[I][g] = from_bits<float>(m);
-        odd |= !ordinary_scale(m) | vanishes<I>(old.of[I][g]);
-      } else {
-        odd |= m >= codec_at<I>::overflow;
+        odd |= vanishes<I>(old.of[I][g]);
       }
+      odd |= is_odd<I>(m);
     }
     return odd;
+  }
+
+  /// Whether a new scale, or a maximum without scale, is out of the ordinary.
+  template <int I>
+  __device__ static bool is_odd(std::uint32_t m) {
+    if constexpr (codec_at<I>::scaled)
+      return !ordinary_scale(m);
+    else
+      return m >= codec_at<I>::overflow;
   }
 
   /// Whether some code above zero might have the value zero under this scale.
   template <int I>
   __device__ static bool vanishes(float scale) {
     constexpr float least = 0x1p-100f;
-    return range_at<I> == range::non_negative && scale != 0.0f && !(scale >= least);
+    return codec_at<I>::scaled && range_at<I> == range::non_negative && scale != 0.0f &&
+           !(scale >= least);
   }
 
   /// A negative value where there must be none is out of every range.
@@ -230,40 +323,69 @@ class warp_step {
       for (int j = 0; j < wide; ++j) s[j] = product(s[j], F(scale));
   }
 
+  /// What goes along with the new moments of a tile.
+  template <int I>
+  struct company {
+    warp_step const& step;
+    std::int64_t first;
+    bool fades;
+    noise_key key;
+    __device__ bool fading(int r, int j) const {
+      return fades && step.gradient(place(first, r) + j) == F(0.0f);
+    }
+    __device__ U noise(int r, int j) const {
+      return memfit::noise(key, U(static_cast<std::uint32_t>(place(first, r) + j)));
+    }
+  };
   template <int I>
   __device__ void write_moment(std::int64_t first, F const (&s)[runs][wide], maxima const& most,
                                bool fades) const {
-    using C = codec_at<I>;
-    auto const fading = [&](int r, int j) {
-      return fades && range_at<I> == range::any && gradient(place(first, r) + j) == F(0.0f);
-    };
-    four<code_at<I>> c[runs];
-    code_tile<C, range_at<I>, rounding::moment_nearly, rounding::fading_moment>(
-        s, most.of[I], fades && range_at<I> == range::any, fading, c);
-    for (int r = 0; r < runs; ++r) c[r].store(codes<I>() + place(first, r));
+    noise_key key;
+    if constexpr (storage_at<I>::at_random) key = fold_high(key_[I], first);
+    four_of<codec_at<I>> c[runs];
+    code_tile<storage_at<I>, rounding::moment_nearly, rounding::fading_moment>(
+        s, most.of[I], company<I>{*this, first, fades && range_at<I> == range::any, key}, c);
+    for (int r = 0; r < runs; ++r) c[r].store(storage_at<I>::at(codes<I>(), place(first, r)));
   }
   /// Element i of the gradient, multiplied.
   __device__ F gradient(std::int64_t i) const {
     return product(load_one(item_.gradient, item_.gradient_kind, i), F(multiplier_));
   }
 
+  /// The new scales of the blocks in a tile, which is the `number`th of the part. Those of a part
+  /// are held, each by one thread, and written together, unless they are too many.
   template <int I>
-  __device__ void write_scales(std::int64_t first, [[maybe_unused]] int number,
-                               maxima const& most) {
-    if constexpr (codec_at<I>::scaled && groups == 1) {
-      if (warp::lane() == number) held_[I] = most.of[I][0], holds_ = true;
-    } else if constexpr (codec_at<I>::scaled) {
-      if (warp::lane() % layout<block>::sharing == 0)
-        for (int g = 0; g < groups; ++g)
-          item_.moments[I].scales[block_of<block>(place(first, g))] = most.of[I][g];
+  __device__ void write_scales(std::int64_t first, int number, maxima const& most) {
+    using L = layout_at<I>;
+    constexpr int of_run = warp::lanes / L::sharing;
+    if constexpr (!codec_at<I>::scaled) return;
+    if constexpr (are_held<I>) {
+      auto const own = static_cast<unsigned>(warp::lane() - number * tile / block_at<I>);
+      for (int g = 0; g < L::groups; ++g) {
+        float m = most.of[I][g];
+        if constexpr (of_run > 1)
+          m = __shfl_sync(warp::everyone, m, warp::lane() % of_run * L::sharing);
+        if (own / of_run == static_cast<unsigned>(g)) held_[I] = m;
+      }
+    } else if (warp::lane() % L::sharing == 0) {
+      for (int g = 0; g < L::groups; ++g)
+        store_scale<I>(block_of<block_at<I>>(place(first, g)), bits(most.of[I][g]));
     }
   }
-  /// The scales of units that are one block each lie side by side, and are written together.
+  template <int I>
+  static constexpr bool are_held = part / block_at<I> <= warp::lanes;
+  /// What a thread holds of no block.
+  static constexpr float nothing = -1.0f;
+
   template <int... I>
   __device__ void write_held(std::int64_t start, std::integer_sequence<int, I...>) const {
-    if (!holds_) return;
-    [[maybe_unused]] auto const at = block_of<block>(start) + warp::lane();
-    ((codec_at<I>::scaled ? void(item_.moments[I].scales[at] = held_[I]) : void()), ...);
+    (write_held<I>(start), ...);
+  }
+  template <int I>
+  __device__ void write_held([[maybe_unused]] std::int64_t start) const {
+    if constexpr (codec_at<I>::scaled && are_held<I>)
+      if (held_[I] != nothing)
+        store_scale<I>(block_of<block_at<I>>(start) + warp::lane(), bits(held_[I]));
   }
 
   __device__ parameter_code<U> parameter_codes(F p, std::int64_t i) const {
@@ -305,8 +427,8 @@ class warp_step {
     U beside = seen;
     if constexpr (keeps) beside = U(kept()[i]);
     x.p = Column::decode(seen, beside);
-    F const before[arrays] = {
-        moment_value<codec_at<I>, range_at<I>>(U(codes<I>()[i]), F(old[I]))...};
+    F const before[arrays] = {moment_value<codec_at<I>, range_at<I>>(
+        U(load_code<codec_at<I>>(codes<I>(), i)), F(is_largest<I> ? old[I] : load_scale<I>(i)))...};
     ((x.s[I] = before[I]), ...);
     x.moves = finite(x.g, infinity_bits);
     apply(x.p, limited(x.moves ? x.g : F(0.0f), limit_), x.s);
@@ -318,61 +440,112 @@ class warp_step {
   __device__ static bool finite(F x, std::uint32_t limit) {
     return (bits(x).v & 0x7fffffffu) < limit;
   }
-  /// Any case: a block in part, elements to leave alone, extreme scales, unaligned memory. Computes
+
+  /// Maxima of the careful way: over the largest blocks each thread gathers its own, and what is
+  /// smaller has an element for each block, which becomes its scale.
+  template <int I>
+  static constexpr bool is_largest = block_at<I> == largest;
+  using small_blocks =
+      warp_array<largest / smallest_block(largest, std::make_integer_sequence<int, slots>())>;
+  struct careful_maxima {
+    std::uint32_t of[arrays] = {};
+    small_blocks in[arrays];
+  };
+  /// Marks a block in which something moves; and what stands for the scale of one in which nothing
+  /// does.
+  static constexpr std::uint32_t moving = 0x80000000u, unmoved = 0xffffffffu;
+
+  template <int I>
+  __device__ static void gather(element const& x, int e, careful_maxima& most) {
+    auto const m = bits(x.s[I]).v & 0x7fffffffu;
+    if constexpr (is_largest<I>) {
+      most.of[I] = ops<float>::larger(most.of[I], m);
+    } else {
+      auto const all = largest_of<warp::lanes>(m);
+      auto const moves = __any_sync(warp::everyone, x.inside & x.moves) ? moving : 0u;
+      most.in[I].at(e / block_at<I>, [&](std::uint32_t& y) {
+        y = ops<float>::larger(y & ~moving, all) | (y & moving) | moves;
+      });
+    }
+  }
+  template <int I>
+  __device__ static void end_gathering(careful_maxima& most) {
+    if constexpr (is_largest<I>)
+      most.of[I] = storage_at<I>::scale_for(largest_of<warp::lanes>(most.of[I]));
+    else
+      most.in[I].for_own([](int, std::uint32_t& y) {
+        y = (y & moving) != 0 ? storage_at<I>::scale_for(y & ~moving) : unmoved;
+      });
+  }
+
+  /// Any case: blocks in part, elements to leave alone, extreme scales, unaligned memory. Computes
   /// every element twice, for the scale and for its code.
   template <int... I>
   __device__ unsigned careful(std::int64_t begin, std::integer_sequence<int, I...> sequence) const {
     auto const rest = item_.count - begin;
-    int const n = rest < block ? static_cast<int>(rest) : block;
+    int const n = rest < largest ? static_cast<int>(rest) : largest;
     float old[arrays] = {};
-    ((old[I] = codec_at<I>::scaled ? item_.moments[I].scales[block_of<block>(begin)] : 1.0f), ...);
-    [[maybe_unused]] std::uint32_t most[arrays] = {};
+    ((old[I] = is_largest<I> ? load_scale<I>(begin) : 0.0f), ...);
+    [[maybe_unused]] careful_maxima most;
     unsigned left_alone = 0;
     bool moved = false;
 #pragma unroll 1
-    for (int e = warp::lane(); e < block; e += warp::lanes) {
+    for (int e = warp::lane(); e < largest; e += warp::lanes) {
       auto const x = careful_element(begin, e, n, old, sequence);
-      ((most[I] = ops<float>::larger(most[I], bits(x.s[I]).v & 0x7fffffffu)), ...);
+      (gather<I>(x, e, most), ...);
       moved |= x.inside & x.moves;
       left_alone += x.inside & !x.moves ? 1u : 0u;
     }
-    ((most[I] = new_scale<I>(largest_of<warp::lanes>(most[I]))), ...);
+    (end_gathering<I>(most), ...);
     // A block in which nothing moves keeps its codes and scale as they are.
     if (!__any_sync(warp::everyone, moved)) return left_alone;
 #pragma unroll 1
-    for (int e = warp::lane(); e < block; e += warp::lanes) {
+    for (int e = warp::lane(); e < largest; e += warp::lanes) {
       auto const x = careful_element(begin, e, n, old, sequence);
-      code_masks<F> masks;
-      masks.fading = (x.moves ? x.g : F(1.0f)) == F(0.0f);
-      ((store_careful<I>(begin + e, x, from_bits<float>(most[I]), masks)), ...);
+      (store_careful<I>(begin, e, x, most), ...);
       auto const code = parameter_codes(x.p, begin + e);
       if (x.inside & x.moves) {
         visible()[begin + e] = static_cast<typename Column::code>(code.visible.v);
         if constexpr (keeps) kept()[begin + e] = static_cast<kept_code>(code.kept.v);
       }
     }
-    if (warp::lane() == 0) (store_scale<I>(begin, most[I]), ...);
+    __syncwarp();  // all have read the old scales
+    (store_scales<I>(begin, most), ...);
     return left_alone;
   }
   template <int I>
-  __device__ void store_careful(std::int64_t i, element const& x, float scale,
-                                code_masks<F>& masks) const {
-    U const c = coded<codec_at<I>, range_at<I>, rounding::fading_moment>(
-        x.s[I], normalizer<F, true>(scale), masks);
-    if (x.inside) codes<I>()[i] = static_cast<code_at<I>>(c.v);
+  __device__ void store_careful(std::int64_t begin, int e, element const& x,
+                                careful_maxima const& most) const {
+    auto const scale = is_largest<I> ? most.of[I] : most.in[I][e / block_at<I>];
+    code_masks<F> masks;
+    masks.fading = (x.moves ? x.g : F(1.0f)) == F(0.0f);
+    if constexpr (storage_at<I>::at_random)
+      masks.noise = noise(fold_high(key_[I], begin), U(static_cast<std::uint32_t>(begin + e)));
+    U const c = coded<storage_at<I>, rounding::fading_moment>(
+        x.s[I], normalizer<F, true>(from_bits<float>(scale)), masks);
+    store_each<codec_at<I>>(codes<I>(), begin + e, c, x.inside && scale != unmoved);
   }
   template <int I>
-  __device__ void store_scale(std::int64_t begin, std::uint32_t most) const {
-    if constexpr (codec_at<I>::scaled)
-      item_.moments[I].scales[block_of<block>(begin)] = from_bits<float>(most);
+  __device__ void store_scales(std::int64_t begin, careful_maxima& most) const {
+    auto const b = block_of<block_at<I>>(begin);
+    if constexpr (!is_largest<I>)
+      most.in[I].for_own([&](int i, std::uint32_t scale) {
+        if (scale != unmoved) store_scale<I>(b + i, scale);
+      });
+    else if (warp::lane() == 0)
+      store_scale<I>(b, most.of[I]);
+  }
+  template <int I>
+  __device__ void store_scale(std::int64_t b, std::uint32_t pattern) const {
+    storage_at<I>::store_scale(item_.moments[I].scales, b, pattern);
   }
 
   step_item<Rule> const item_;
   constants_of<Rule> const k_;
   float const multiplier_, limit_;
   bool const is_usual_;  // columns aligned, gradients without a limit
-  float held_[arrays];   // the scale of the unit whose number is this thread's
-  bool holds_ = false;
+  float held_[arrays];   // the scale of a block of the part, the one whose number is this thread's
+  noise_key key_[arrays];
 };
 
 }  // namespace memfit::detail

@@ -10,66 +10,66 @@
 namespace memfit::detail {
 
 /// What quantize and dequantize are given.
-template <class Values, class Code, class Scale>
+template <class C, class Values, class Codes>
 struct transform_work {
   Values* values;
   scalar_kind kind;
   std::int64_t n;
-  Code* codes;
-  Scale* scales;
+  Codes* codes;
+  Codes* scales;
 
   __device__ bool is_wide_at(std::int64_t end) const {
-    return end <= n && is_wide(codes, sizeof(Code)) &&
-           is_wide(values, static_cast<int>(bytes_of(kind)));
+    return end <= n && is_wide<C>(codes) && is_wide(values, static_cast<int>(bytes_of(kind)));
   }
 };
 
 /// Codes units of blocks, as quantize_body does on the host.
-template <class C, range R, int Block>
+template <class Storage>
 struct warp_quantize {
   using F = warp::f32;
-  using work = transform_work<void const, typename C::code, float>;
-  static constexpr int unit = unit_of<Block>;
-  static constexpr int groups = layout<Block>::groups;
+  using C = typename Storage::codec;
+  using work = transform_work<C, void const, void>;
+  static constexpr int block = Storage::block;
+  static constexpr int unit = unit_of<block>;
+  static constexpr int groups = layout<block>::groups;
   work const& w;
 
   __device__ void operator()(std::int64_t first) const {
     if (w.is_wide_at(first + unit) && ordinary(first)) return;
-    for (auto begin = first; begin < w.n && begin < first + unit; begin += Block) careful(begin);
+    for (auto begin = first; begin < w.n && begin < first + unit; begin += block) careful(begin);
   }
 
  private:
   __device__ bool ordinary(std::int64_t first) const {
     F x[runs][wide];
-    float most[groups] = {};
+    float most[runs] = {};
     for (int at = 0; at < unit; at += tile) load(first + at, x, most);
     bool odd = false;
     if constexpr (C::scaled)
-      for (auto& m : most) {
-        auto const largest = largest_of<layout<Block>::sharing>(bits(m));
-        odd |= !ordinary_scale(largest);
-        m = from_bits<float>(largest);
+      for (int g = 0; g < groups; ++g) {
+        auto const scale = Storage::scale_for(largest_of<layout<block>::sharing>(bits(most[g])));
+        odd |= !ordinary_scale(scale);
+        most[g] = from_bits<float>(scale);
       }
     if (__any_sync(warp::everyone, odd)) return false;
     for (int at = 0; at < unit; at += tile) {
       if constexpr (unit > tile) load(first + at, x, most);
-      four<typename C::code> c[runs];
-      code_tile<C, R, rounding::nearest_nearly, rounding::nearest>(
-          x, most, false, [](int, int) { return false; }, c);
-      for (int r = 0; r < runs; ++r) c[r].store(w.codes + place(first + at, r));
+      four_of<C> c[runs];
+      code_tile<Storage, rounding::nearest_nearly, rounding::nearest>(x, most, plain_company{}, c);
+      for (int r = 0; r < runs; ++r) c[r].store(Storage::at(w.codes, place(first + at, r)));
     }
-    if constexpr (C::scaled)
-      if (warp::lane() % layout<Block>::sharing == 0)
-        for (int g = 0; g < groups; ++g) w.scales[block_of<Block>(place(first, g))] = most[g];
+    if (warp::lane() % layout<block>::sharing == 0)
+      for (int g = 0; g < groups; ++g)
+        Storage::store_scale(w.scales, block_of<block>(place(first, g)), bits(most[g]));
     return true;
   }
 
-  __device__ void load(std::int64_t first, F (&x)[runs][wide], float (&most)[groups]) const {
+  __device__ void load(std::int64_t first, F (&x)[runs][wide], float (&most)[runs]) const {
 #pragma unroll
     for (int r = 0; r < runs; ++r) {
       with_codec_of(w.kind, [&]<class In> { load_four<In>(w.values, place(first, r), x[r]); });
       for (auto& v : x[r]) {
-        v = representable<R>(v);
+        v = representable<Storage::values>(v);
         most[r % groups] = warp::greater_magnitude(most[r % groups], v.v);
       }
     }
@@ -77,27 +77,27 @@ struct warp_quantize {
 
   /// Any case: a block in part, values that are not finite, extreme scales, unaligned memory.
   __device__ void careful(std::int64_t begin) const {
-    auto const end = begin + Block < w.n ? begin + Block : w.n;
+    auto const end = begin + block < w.n ? begin + block : w.n;
     std::uint32_t most = 0;
     for (auto i = begin + warp::lane(); i < end; i += warp::lanes) {
       auto const m = magnitude(value(i));
       if (m < infinity_bits) most = ops<float>::larger(most, m);
     }
     most = C::scaled ? largest_of<warp::lanes>(most) : 0u;
-    normalizer<F, true> const normalize(from_bits<float>(most));
+    auto const scale = Storage::scale_for(most);
+    normalizer<F, true> const normalize(from_bits<float>(scale));
     for (auto at = begin; at < end; at += warp::lanes) {
       auto const i = at + warp::lane();
       code_masks<F> masks;
-      auto const c = coded<C, R, rounding::nearest>(
+      auto const c = coded<Storage, rounding::nearest>(
           i < end ? settled(value(i), from_bits<float>(most)) : F(0.0f), normalize, masks);
-      if (i < end) w.codes[i] = static_cast<typename C::code>(c.v);
+      store_each<C>(static_cast<typename C::code*>(w.codes), i, c, i < end);
     }
-    if constexpr (C::scaled)
-      if (warp::lane() == 0) w.scales[block_of<Block>(begin)] = from_bits<float>(most);
+    if (warp::lane() == 0) Storage::store_scale(w.scales, block_of<block>(begin), scale);
   }
 
   __device__ F value(std::int64_t i) const {
-    return representable<R>(load_one(w.values, w.kind, i));
+    return representable<Storage::values>(load_one(w.values, w.kind, i));
   }
   /// In a block with a scale a NaN counts as 0, an infinity as the largest finite magnitude.
   __device__ static F settled(F x, float most) {
@@ -111,10 +111,11 @@ struct warp_quantize {
 };
 
 /// Decodes tiles of elements.
-template <class C, range R, int Block>
+template <class Storage>
 struct warp_dequantize {
   using F = warp::f32;
-  using work = transform_work<void, typename C::code const, float const>;
+  using C = typename Storage::codec;
+  using work = transform_work<C, void, void const>;
   static constexpr int unit = tile;
   work const& w;
 
@@ -131,7 +132,8 @@ struct warp_dequantize {
       for (auto at = first; at < w.n && at < first + tile; at += warp::lanes) {
         auto const i = at + warp::lane();
         bool const inside = i < w.n;
-        F const x = decoded<C>(inside ? w.codes[i] : C::zero);
+        F const x = decoded<C>(
+            inside ? load_code<C>(static_cast<typename C::code const*>(w.codes), i) : C::zero);
         if (inside) store_one(i, scaled(x, i));
       }
     }
@@ -140,7 +142,7 @@ struct warp_dequantize {
  private:
   __device__ F scaled(F x, std::int64_t i) const {
     if constexpr (C::scaled)
-      return product(x, F(w.scales[block_of<Block>(i)]));
+      return product(x, F(Storage::load_scale(w.scales, block_of<Storage::block>(i))));
     else
       return x;
   }

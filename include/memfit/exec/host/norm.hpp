@@ -18,6 +18,17 @@ inline double join(double (&sum)[sums]) {
   return sum[0];
 }
 
+/// The sum of the squares of a part.
+inline double sum_of_squares(float const (&x)[sum_part]) {
+  double sum[sums] = {};
+  for (int j = 0; j < sum_part; j += sums)
+    for (int k = 0; k < sums; ++k) {
+      double const v = x[j + k];
+      sum[k] += v * v;
+    }
+  return join(sum);
+}
+
 /// The sum of the squares of one part of a tensor, as a body for run_on.
 struct square_sum {
   void const* data;
@@ -32,13 +43,7 @@ struct square_sum {
     for (; i + ops<F>::width <= last; i += ops<F>::width)
       ops<F>::store(x + (i - first), load_scalars<F>(data, kind, i));
     for (; i < last; ++i) x[i - first] = load_scalars<float>(data, kind, i);
-    double sum[sums] = {};
-    for (int j = 0; j < sum_part; j += sums)
-      for (int k = 0; k < sums; ++k) {
-        double const v = x[j + k];
-        sum[k] += v * v;
-      }
-    out = join(sum);
+    out = sum_of_squares(x);
   }
 };
 
