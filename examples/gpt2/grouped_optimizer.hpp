@@ -65,9 +65,9 @@ std::unique_ptr<optimizer<T>> make_grouped(const Executor& exec, const Rule& rul
   // The options offer corrected parameters here only.
   if constexpr (std::is_same_v<Rule, memfit::adamw> && std::is_same_v<T, bf16>) {
     using corrected = memfit::corrected<bf16>;
-    if (column == column_choice::corrected && state == state_choice::float8)
-      return std::make_unique<grouped_optimizer<Rule, memfit::float8, T, corrected>>(exec, rule,
-                                                                                     parameters);
+    if (column == column_choice::corrected && state == state_choice::root8)
+      return std::make_unique<grouped_optimizer<Rule, memfit::root8, T, corrected>>(exec, rule,
+                                                                                    parameters);
     if (column == column_choice::corrected)
       return std::make_unique<grouped_optimizer<Rule, memfit::fp32, T, corrected>>(exec, rule,
                                                                                    parameters);

@@ -95,10 +95,10 @@ void check(const options& o) {
   need_positive("--temperature", o.temperature);
   if (o.parameters == column_choice::corrected &&
       (o.precision != precision_choice::bf16 || o.optimizer != rule_choice::adamw ||
-       (o.state != state_choice::fp32 && o.state != state_choice::float8)))
+       (o.state != state_choice::fp32 && o.state != state_choice::root8)))
     throw user_error(
         "--parameters corrected needs --precision bf16, --optimizer adamw and --state "
-        "fp32 or float8");
+        "fp32 or root8");
 }
 
 constexpr const char* loss_scale_words = "dynamic|dynamic:S|static:S|none";
