@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(
         mistake{"corrected_fp32", {"--parameters", "corrected"}, "needs --precision bf16"},
         mistake{"corrected_with_dynamic8",
                 {"--parameters", "corrected", "--precision", "bf16", "--state", "dynamic8"},
-                "fp32 or float8"},
+                "fp32 or root8"},
         mistake{"unknown_sums", {"--accumulate-in", "fp16"}, "fp32, bf16"},
         mistake{"unknown_scale", {"--loss-scale", "adaptive"}, "dynamic|dynamic:S|static:S|none"},
         mistake{"scale_without_a_number", {"--loss-scale", "static"}, "dynamic|dynamic:S|static:S"},

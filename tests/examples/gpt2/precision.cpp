@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(precision, sixteen_bits, testing::Values(type{"bf16", 2
                          [](const auto& tested) { return std::string{tested.param.name}; });
 
 TEST_F(precision, corrected_parameters_take_three_bytes_and_learn_as_exact_ones) {
-  for (auto const* state : {"fp32", "float8"}) {
+  for (auto const* state : {"fp32", "root8"}) {
     words const options{"--steps", "40", "--precision", "bf16", "--state", state};
     double const expected = validation(options);
     auto const steps = train(options + words{"--parameters", "corrected"});
