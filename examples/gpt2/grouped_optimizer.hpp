@@ -21,7 +21,7 @@ struct column_of<float> {
 };
 template <>
 struct column_of<bf16> {
-  using type = memfit::split<bf16>;
+  using type = memfit::corrected<bf16>;
 };
 template <>
 struct column_of<fp16> {

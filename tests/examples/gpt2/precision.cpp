@@ -111,7 +111,7 @@ void PrintTo(const type& t, std::ostream* to) {
   *to << t.name;
 }
 
-INSTANTIATE_TEST_SUITE_P(precision, sixteen_bits, testing::Values(type{"bf16", 2}, type{"fp16", 4}),
+INSTANTIATE_TEST_SUITE_P(precision, sixteen_bits, testing::Values(type{"bf16", 1}, type{"fp16", 4}),
                          [](const auto& tested) { return std::string{tested.param.name}; });
 
 // Gradients overflow at first: these steps are skipped and the scale falls until they do not.
