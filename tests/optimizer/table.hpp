@@ -261,7 +261,7 @@ inline constexpr double reach =
 template <class Format, int... S>
 void check_slots(std::vector<float> const (&got)[3], std::vector<expected_moment> const (&want)[3],
                  auto const& slots, std::integer_sequence<int, S...>) {
-  auto const one = [&]<int I>(std::integral_constant<int, I>) {
+  [[maybe_unused]] auto const one = [&]<int I>(std::integral_constant<int, I>) {
     SCOPED_TRACE("slot " + std::to_string(I));
     check_moments<memfit::slot_format<Format, I>>(got[I], want[I], slots[std::size_t{I}]);
   };
