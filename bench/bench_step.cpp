@@ -1,7 +1,8 @@
 // How fast are the host step and the quantizers, against loops that move the same bytes?
 // stream/16B reads g, p, s1, s2 and writes p, s1, s2 with almost no arithmetic: the limit of a
-// step. stream/quantize reads 4 bytes and writes 1, stream/dequantize the other way round.
-// Arguments of each benchmark: elements, threads.
+// step; stream/12B with gradients and parameters of 16 bits, and a third byte of these, that of a
+// step of corrected<bf16>. stream/quantize reads 4 bytes and writes 1, stream/dequantize the other
+// way round. Arguments of each benchmark: elements, threads.
 
 #include <benchmark/benchmark.h>
 
@@ -26,6 +27,7 @@ struct arrays {
   array parameter{most * 4}, gradient{most * 4}, kept{most * 4};
   array first{most * 4}, second{most * 4};
   array first_scales{most / 8}, second_scales{most / 8};
+  array narrow_gradient{most * 2};
 
   arrays() {
     std::uint32_t seed = 1;
@@ -33,6 +35,7 @@ struct arrays {
       seed = seed * 1664525u + 1013904223u;
       float const u = static_cast<float>(seed >> 8) / 16777216.0f - 0.5f;
       gradient.as<float>()[i] = 0.01f * u * u * u;
+      narrow_gradient.as<memfit::bf16>()[i] = memfit::bf16(gradient.as<float>()[i]);
       parameter.as<float>()[i] = u;
     }
   }
@@ -66,6 +69,26 @@ struct stream_16 {
         ops<F>::store(p + j, memfit::fma(ops<F>::load(p + j), 0.999f, ops<F>::load(g + j)));
       ops<F>::store(s1 + i / 4, ops<F>::load(s1 + i / 4) + 1u);
       ops<F>::store(s2 + i / 4, ops<F>::load(s2 + i / 4) + 1u);
+    }
+  }
+};
+
+struct stream_12 {
+  std::uint32_t* p;
+  std::uint32_t const* g;
+  std::uint32_t *kept, *s1, *s2;
+  std::int64_t first = 0, last = 0;
+  stream_12 part(std::int64_t from, std::int64_t to) const {
+    return {p, g, kept, s1, s2, from, to};
+  }
+  template <class F>
+  void operator()() const {
+    constexpr int w = ops<F>::width;
+    for (auto i = first; i < last; i += 4 * w) {
+      for (auto j = i / 2; j < i / 2 + 2 * w; j += w)
+        ops<F>::store(p + j, ops<F>::load(p + j) + ops<F>::load(g + j));
+      for (auto* bytes : {kept, s1, s2})
+        ops<F>::store(bytes + i / 4, ops<F>::load(bytes + i / 4) + 1u);
     }
   }
 };
@@ -106,7 +129,7 @@ void stream(benchmark::State& state, Stream const& body, double bytes) {
   count(state, state.range(0), bytes);
 }
 
-template <class Format, class Param>
+template <class Format, class Param, class Gradient = float>
 void step(benchmark::State& state) {
   using column = memfit::column_for<Param>;
   auto& a = arrays::all();
@@ -116,7 +139,8 @@ void step(benchmark::State& state) {
   memfit::step_item<memfit::adamw> item{};
   item.visible = a.parameter.as<void>();
   item.kept = a.kept.as<void>();
-  item.gradient = a.gradient.as<void>();
+  item.gradient = (sizeof(Gradient) == 2 ? a.narrow_gradient : a.gradient).as<void>();
+  item.gradient_kind = memfit::kind_of<Gradient>;
   item.count = n;
   item.moments[0] = {a.first.as<void>(), a.first_scales.as<float>()};
   item.moments[1] = {a.second.as<void>(), a.second_scales.as<float>()};
@@ -135,7 +159,7 @@ void step(benchmark::State& state) {
     item.constants = rule.at(++t);
     exec.step<memfit::adamw, Format, column>(item, {});
   }
-  count(state, n, memfit::bench::step_bytes<Format, column>());
+  count(state, n, memfit::bench::step_bytes<Format, column, Gradient>());
 }
 
 template <class Format, memfit::range R>
@@ -182,6 +206,9 @@ void add(std::string const& name, Function f) {
 void add_steps() {
   memfit::bench::for_each_step(
       []<class Format, class Param>(std::string const& name) { add(name, step<Format, Param>); });
+  using memfit::bf16, memfit::float8, memfit::corrected;
+  add("step/adamw/float8/bf16/from_bf16", step<float8, bf16, bf16>);
+  add("step/adamw/float8/corrected_bf16/from_bf16", step<float8, corrected<bf16>, bf16>);
 }
 
 void add_quantizers() {
@@ -198,6 +225,14 @@ void add_streams() {
            stream_16{a.parameter.as<float>(), a.gradient.as<float>(), a.first.as<std::uint32_t>(),
                      a.second.as<std::uint32_t>()},
            16);
+  });
+  add("stream/12B", [](benchmark::State& s) {
+    auto& a = arrays::all();
+    stream(s,
+           stream_12{a.parameter.as<std::uint32_t>(), a.narrow_gradient.as<std::uint32_t>(),
+                     a.kept.as<std::uint32_t>(), a.first.as<std::uint32_t>(),
+                     a.second.as<std::uint32_t>()},
+           12);
   });
   add("stream/quantize", [](benchmark::State& s) {
     auto& a = arrays::all();

@@ -24,13 +24,13 @@ constexpr double code_bytes() {
   return sizeof(typename codec::code) + scale;
 }
 
-/// Bytes that a step with two moments moves per parameter: all but the gradient, an fp32, is read
-/// and written.
-template <class Format, class Column>
+/// Bytes that a step with two moments moves per parameter: all but the gradient is read and
+/// written.
+template <class Format, class Column, class Gradient = float>
 constexpr double step_bytes() {
   double parameter = sizeof(typename Column::code);
   if constexpr (!std::is_void_v<typename Column::kept>) parameter += sizeof(typename Column::kept);
-  return 4 + 2 * parameter + 4 * code_bytes<Format>();
+  return sizeof(Gradient) + 2 * parameter + 4 * code_bytes<Format>();
 }
 
 /// Bytes that coding an fp32, or decoding to one, moves.

@@ -9,7 +9,8 @@ target_compile_options(memfit_warnings INTERFACE
 find_program(MEMFIT_CCACHE ccache)
 mark_as_advanced(MEMFIT_CCACHE)
 if(MEMFIT_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${MEMFIT_CCACHE})
+  # What a precompiled header holds is part of what ccache looks at; it wants to be told that this suffices.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${MEMFIT_CCACHE})
 endif()
 
 # Build the programs of the tests that `bash tests/run.sh` runs, and of those labelled gpu. The default target has both,
@@ -28,18 +29,27 @@ function(memfit_built_for_tests target)
   endif()
 endfunction()
 
-# memfit_test(<name> SOURCES <file>... [LABELS <label>...] [LIBRARIES <target>...])
+# memfit_test(<name> SOURCES <file>... [OPTIMIZED] [LABELS <label>...] [LIBRARIES <target>...])
 #
-# A GoogleTest program that is one entry of ctest. Label `large` keeps a test that wants much memory or time, and
+# A GoogleTest program that is one entry of ctest. Most instantiate much and run it little, so a release builds them at
+# -O1 and with GoogleTest and the library read from one precompiled header; OPTIMIZED is for those that compute long. Label `large` keeps a test that wants much memory or time, and
 # label `gpu` one that wants a GPU, out of `bash tests/run.sh`. A program without a single test fails.
 function(memfit_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LABELS;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMIZED" "" "SOURCES;LABELS;LIBRARIES")
   if(NOT arg_SOURCES)
     message(FATAL_ERROR "memfit_test(${name}): no SOURCES")
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE
     memfit::memfit memfit_warnings ${arg_LIBRARIES} GTest::gtest_main)
+  if(arg_OPTIMIZED)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O2>)
+  else()
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+    if(TARGET memfit_test_headers)
+      target_precompile_headers(${name} REUSE_FROM memfit_test_headers)
+    endif()
+  endif()
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
   set_tests_properties(${name} PROPERTIES
     LABELS "${arg_LABELS}"

@@ -14,6 +14,7 @@ namespace gpt2 {
 enum class device_choice { host, cuda };
 enum class rule_choice { adamw, adam, momentum, sgd };
 enum class precision_choice { fp32, bf16, fp16 };
+enum class column_choice { exact, corrected };
 enum class sum_choice { fp32, bf16 };
 enum class state_choice { fp32, bf16, root8, dynamic8, float8, linear8, packed4 };
 
@@ -51,6 +52,11 @@ inline constexpr std::array states{named<state_choice>{"fp32", state_choice::fp3
 inline constexpr std::array precisions{named<precision_choice>{"fp32", precision_choice::fp32},
                                        named<precision_choice>{"bf16", precision_choice::bf16},
                                        named<precision_choice>{"fp16", precision_choice::fp16}};
+
+// What is kept beside parameters of 16 bits: all that they lack of float's precision, or 8 bits.
+inline constexpr std::array parameter_columns{
+    named<column_choice>{"exact", column_choice::exact},
+    named<column_choice>{"corrected", column_choice::corrected}};
 
 // What the sums of the gradients of micro-batches are stored in.
 inline constexpr std::array sum_types{named<sum_choice>{"fp32", sum_choice::fp32},

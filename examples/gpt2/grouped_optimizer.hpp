@@ -11,8 +11,8 @@
 
 namespace gpt2 {
 
-// How an optimizer sees parameters of type T: all that they lack of float's precision is kept
-// beside.
+// How an optimizer sees parameters of type T unless told otherwise: all that they lack of float's
+// precision is kept beside.
 template <class T>
 struct column_of;
 template <>
@@ -21,14 +21,14 @@ struct column_of<float> {
 };
 template <>
 struct column_of<bf16> {
-  using type = memfit::corrected<bf16>;
+  using type = memfit::split<bf16>;
 };
 template <>
 struct column_of<fp16> {
   using type = memfit::master<fp16>;
 };
 
-template <class Rule, class Format, class T>
+template <class Rule, class Format, class T, class Column = typename column_of<T>::type>
 class grouped_optimizer final : public optimizer<T> {
  public:
   template <class Executor>
@@ -54,13 +54,24 @@ class grouped_optimizer final : public optimizer<T> {
   }
 
  private:
-  memfit::optimizer<Rule, Format, typename column_of<T>::type> opt_;
+  memfit::optimizer<Rule, Format, Column> opt_;
 };
 
 template <class Executor, class Rule, class T>
 std::unique_ptr<optimizer<T>> make_grouped(const Executor& exec, const Rule& rule,
                                            [[maybe_unused]] state_choice state,
+                                           [[maybe_unused]] column_choice column,
                                            weights<T>& parameters) {
+  // The options offer corrected parameters here only.
+  if constexpr (std::is_same_v<Rule, memfit::adamw> && std::is_same_v<T, bf16>) {
+    using corrected = memfit::corrected<bf16>;
+    if (column == column_choice::corrected && state == state_choice::root8)
+      return std::make_unique<grouped_optimizer<Rule, memfit::root8, T, corrected>>(exec, rule,
+                                                                                    parameters);
+    if (column == column_choice::corrected)
+      return std::make_unique<grouped_optimizer<Rule, memfit::fp32, T, corrected>>(exec, rule,
+                                                                                   parameters);
+  }
   auto const with = [&]<class Format>(Format) -> std::unique_ptr<optimizer<T>> {
     return std::make_unique<grouped_optimizer<Rule, Format, T>>(exec, rule, parameters);
   };
@@ -89,6 +100,6 @@ std::unique_ptr<optimizer<T>> make_grouped(const Executor& exec, const Rule& rul
 
 #define GPT2_OPTIMIZER(Executor, Rule, T)                                                         \
   template std::unique_ptr<optimizer<T>> make_grouped(const Executor&, const Rule&, state_choice, \
-                                                      weights<T>&);
+                                                      column_choice, weights<T>&);
 
 }  // namespace gpt2

@@ -18,6 +18,7 @@ namespace gpt2 {
 struct optimizer_settings {
   rule_choice rule = rule_choice::adamw;
   state_choice state = state_choice::fp32;
+  column_choice column = column_choice::exact;
   double lr = 1e-3, weight_decay = 0.1;
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, momentum = 0.9;
 };
@@ -35,7 +36,7 @@ class optimizer {
   virtual ~optimizer() = default;
   virtual void step(const gradient_list& gradients, const memfit::gate& gate, double lr) = 0;
   [[nodiscard]] virtual index state_bytes() const = 0;
-  // What it keeps beside parameters of 16 bits, so that they have float's precision.
+  // What it keeps beside parameters of 16 bits, so that they have more precision.
   [[nodiscard]] virtual index kept_bytes() const = 0;
   virtual void add_states(state_parts& to) = 0;
 };

@@ -93,6 +93,12 @@ void check(const options& o) {
   if (o.clip_norm && o.clip_percentile)
     throw user_error("--clip-norm and --clip-percentile cannot both be given");
   need_positive("--temperature", o.temperature);
+  if (o.parameters == column_choice::corrected &&
+      (o.precision != precision_choice::bf16 || o.optimizer != rule_choice::adamw ||
+       (o.state != state_choice::fp32 && o.state != state_choice::root8)))
+    throw user_error(
+        "--parameters corrected needs --precision bf16, --optimizer adamw and --state "
+        "fp32 or root8");
 }
 
 constexpr const char* loss_scale_words = "dynamic|dynamic:S|static:S|none";
@@ -134,6 +140,7 @@ command_line parse(int argc, const char* const* argv) {
   std::string rule{name_of(rules, o.optimizer)};
   std::string state{name_of(states, o.state)};
   std::string precision{name_of(precisions, o.precision)};
+  std::string column{name_of(parameter_columns, o.parameters)};
   std::string sum{name_of(sum_types, o.accumulate_in)};
   std::string loss_scale;
   double clip_norm = 0, clip_percentile = 0;
@@ -171,6 +178,9 @@ command_line parse(int argc, const char* const* argv) {
   add_default("--state", state, names(states, "|"));
   add_default("--precision", precision,
               names(precisions, "|") + "\nof parameters, activations and gradients");
+  add_default(
+      "--parameters", column,
+      names(parameter_columns, "|") + "\nkept beside 16 bits: what fp32 has more, or 8 bits");
   auto* const scaled =
       add("--loss-scale", loss_scale,
           std::string{loss_scale_words} + " (default: dynamic for fp16, else none)");
@@ -224,6 +234,7 @@ command_line parse(int argc, const char* const* argv) {
   o.optimizer = choose(rules, "--optimizer", rule);
   o.state = choose(states, "--state", state);
   o.precision = choose(precisions, "--precision", precision);
+  o.parameters = choose(parameter_columns, "--parameters", column);
   o.accumulate_in = choose(sum_types, "--accumulate-in", sum);
   if (!*micro) o.micro_batch = o.batch;
   if (*scaled)

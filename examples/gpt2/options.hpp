@@ -25,6 +25,7 @@ struct options {
   rule_choice optimizer = rule_choice::adamw;
   state_choice state = state_choice::fp32;
   precision_choice precision = precision_choice::fp32;
+  column_choice parameters = column_choice::exact;
   std::optional<memfit::loss_scaler_options> loss_scale;
   sum_choice accumulate_in = sum_choice::fp32;
   std::optional<double> clip_norm, clip_percentile;

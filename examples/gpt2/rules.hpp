@@ -12,7 +12,8 @@ namespace gpt2 {
 // Defined in grouped_optimizer.hpp, instantiated for one rule in each optimizer_<rule>.
 template <class Executor, class Rule, class T>
 std::unique_ptr<optimizer<T>> make_grouped(const Executor& exec, const Rule& rule,
-                                           state_choice state, weights<T>& parameters);
+                                           state_choice state, column_choice column,
+                                           weights<T>& parameters);
 
 template <class Rule>
 Rule adaptive(const optimizer_settings& s) {
@@ -31,7 +32,9 @@ inline memfit::momentum with_momentum(const optimizer_settings& s) {
 template <class Executor, class T>
 std::unique_ptr<optimizer<T>> make_optimizer_on(const Executor& exec, const optimizer_settings& s,
                                                 weights<T>& parameters) {
-  auto const with = [&](const auto& rule) { return make_grouped(exec, rule, s.state, parameters); };
+  auto const with = [&](const auto& rule) {
+    return make_grouped(exec, rule, s.state, s.column, parameters);
+  };
   switch (s.rule) {
     case rule_choice::adamw:
       return with(adaptive<memfit::adamw>(s));

@@ -37,6 +37,7 @@ double seconds_since(clock::time_point start) {
 optimizer_settings settings_of(const options& o) {
   return {.rule = o.optimizer,
           .state = o.state,
+          .column = o.parameters,
           .lr = o.lr,
           .weight_decay = o.weight_decay,
           .beta1 = o.beta1,

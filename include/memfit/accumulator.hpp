@@ -110,11 +110,13 @@ class window_engine_on final : public machine_on<E, window_engine, count_program
 /// into micro-batches: the sums in memory are weighted by items, and the gate that close() returns
 /// multiplies by 1 / items. `Param` says how sums are stored: fp32, 4 bytes per element;
 /// stochastic<bf16>, 2 bytes, right in the mean of many elements; split<bf16>, 4 bytes, exact fp32
-/// sums whose upper half, to nearest, is what the step reads as bf16. Sums are the accumulator's,
-/// one block of the executor's memory, each tensor aligned to 128 bytes; some 2 KB more, and what
-/// global_norm takes. As a range it is the sums, in the order of the parameters: give it to
-/// optimizer::step. A contribution is one pass: convert, weight, add, look for what is not finite.
-/// The first one of a window overwrites, so that nothing is ever zeroed.
+/// sums whose upper half, to nearest, is what the step reads as bf16; corrected<bf16>, 3 bytes,
+/// sums of 16 significant bits, which lose terms below 2^-17 of them, stochastic<corrected<bf16>>
+/// not in the mean. Sums are the accumulator's, one block of the executor's memory, each tensor
+/// aligned to 128 bytes; some 2 KB more, and what global_norm takes. As a range it is the sums, in
+/// the order of the parameters: give it to optimizer::step. A contribution is one pass: convert,
+/// weight, add, look for what is not finite. The first one of a window overwrites, so that nothing
+/// is ever zeroed.
 ///
 /// All is ordered on the executor, waits for nothing and can be captured in a graph; the same bits
 /// from every executor. Members throw before they change anything. Movable, not copyable; not for
@@ -126,7 +128,7 @@ class gradient_accumulator {
                 "memfit::gradient_accumulator: the argument is a parameter column");
   static_assert(!std::is_same_v<column, column_for<bf16>>,
                 "memfit::gradient_accumulator: sums rounded to bf16 stop growing; use fp32, "
-                "stochastic<bf16> or split<bf16>");
+                "stochastic<bf16>, corrected<bf16> or split<bf16>");
   static_assert(!std::is_same_v<typename column::element, fp16>,
                 "memfit::gradient_accumulator: sums in fp16 overflow; use fp32 or a bf16 column");
 

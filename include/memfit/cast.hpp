@@ -61,9 +61,9 @@ void cast_to(char const* call, E const& exec, From&& from, To&& to, std::uint64_
 ///    what is close to 1 has no digits left for its logarithm;
 ///  - normalization layers: differences of near numbers, and squares that leave the range of fp16;
 ///  - parameters while they are updated: an update below half a unit in the last place is lost. The
-///    parameter columns master<…>, split<bf16> and stochastic<…> of the optimizer hold them and
-///    write the 16-bit copy that the model reads in the same pass as the step: no cast is needed
-///    there.
+///    parameter columns master<…>, split<…>, corrected<…> and stochastic<…> of the optimizer hold
+///    them and write the 16-bit copy that the model reads in the same pass as the step: no cast is
+///    needed there.
 template <executor E, tensor From, tensor To>
 void cast(E const& exec, From&& from, To&& to) {
   using column = typename detail::column_of_element<element_of<To>>::type;

@@ -52,15 +52,16 @@ struct optimizer_options {
 
 /// Updates registered tensors by Rule, keeping its moments in Format.
 ///
-/// Param says how parameters are stored: fp32 (default), bf16, fp16, stochastic<bf16>, split<bf16>,
-/// master<bf16>, master<fp16>. The tensors' memory stays the user's and must outlive the optimizer;
-/// moments are the optimizer's, in the executor's memory, as is a step counter (8 bytes) per
-/// tensor, which only the tensor's own steps advance. Groups of tensors have hyper-parameters of
-/// their own; group 0 has those given here and all tensors that are in no other. Results do not
-/// depend on the executor, on threads, vector units or on how a step is divided. Members are
-/// ordered on the executor; those that give numbers to the host wait for it, and their names end in
-/// _sync; so do registration, keep_fp32 and to. Movable, not copyable; not for use from several
-/// threads at once. All members throw memfit::error before they change anything.
+/// Param says how parameters are stored: fp32 (default), bf16 or fp16 (T), stochastic<T>,
+/// corrected<T>, stochastic<corrected<T>>, split<T>, master<T>. The tensors' memory stays the
+/// user's and must outlive the optimizer; moments are the optimizer's, in the executor's memory, as
+/// is a step counter (8 bytes) per tensor, which only the tensor's own steps advance. Groups of
+/// tensors have hyper-parameters of their own; group 0 has those given here and all tensors that
+/// are in no other. Results do not depend on the executor, on threads, vector units or on how a
+/// step is divided. Members are ordered on the executor; those that give numbers to the host wait
+/// for it, and their names end in _sync; so do registration, keep_fp32 and to. Movable, not
+/// copyable; not for use from several threads at once. All members throw memfit::error before they
+/// change anything.
 template <rule Rule, format Format, class Param = fp32>
 class optimizer {
   static_assert(stores_rule<Rule, Format>,
@@ -160,7 +161,9 @@ class optimizer {
   /// `change(Rule&)` leaves them; returns its number. In it are the tensors, registered now or
   /// later, whose names fit one of the patterns and none of a later group's; others can be put in
   /// by hand. Moments and step counters stay. Waits for nothing; takes effect with the next step,
-  /// and not in one captured in a graph before. Throws hyperparameter_error.
+  /// and not in one captured in a graph before. On CUDA the first 1,024 bytes of rules, 25 groups
+  /// of adamw, travel with a step at no cost, each 1,024 bytes more in a small launch of their own.
+  /// Throws hyperparameter_error.
   template <class Change>
   std::size_t add_group(std::vector<std::string> patterns, Change const& change) {
     auto fresh = new_group(rule(), std::move(patterns));

@@ -93,7 +93,7 @@ TEST(cuda_table_rules, amsgradw_in_fp32) {
   row<memfit::amsgradw, fp32, bf16>();
 }
 TEST(cuda_table_rules, nadam) {
-  row<memfit::nadam, float8, fp32>();
+  row<memfit::nadam, float8, memfit::stochastic<memfit::corrected<bf16>>>();
 }
 TEST(cuda_table_rules, radam) {
   row<memfit::radam, dynamic8, memfit::stochastic<bf16>>();
@@ -105,13 +105,13 @@ TEST(cuda_table_rules, rmsprop) {
   row<memfit::rmsprop, dynamic8, bf16>();
 }
 TEST(cuda_table_rules, adagrad) {
-  row<memfit::adagrad, float8, fp32>();
+  row<memfit::adagrad, float8, memfit::corrected<bf16>>();
 }
 TEST(cuda_table_rules, lion) {
-  row<memfit::lion, dynamic8, memfit::split<bf16>>();
+  row<memfit::lion, dynamic8, memfit::split<fp16>>();
 }
 TEST(cuda_table_rules, signum) {
-  row<memfit::signum, float8, memfit::master<fp16>>();
+  row<memfit::signum, float8, memfit::corrected<fp16>>();
 }
 TEST(cuda_table_rules, lamb) {
   row<memfit::lamb, dynamic8, memfit::split<bf16>>();

@@ -107,6 +107,10 @@ TEST(cuda_sums, split_bf16) {
   sums_have_the_bits_of_the_host<memfit::split<memfit::bf16>>();
 }
 
+TEST(cuda_sums, corrected_bf16) {
+  sums_have_the_bits_of_the_host<memfit::corrected<memfit::bf16>>();
+}
+
 template <class From, class To>
 void casts_have_the_bits_of_the_host(bool at_random) {
   for (std::int64_t offset : {0, 1})

@@ -35,9 +35,12 @@ using rules =
 using formats = list<memfit::fp32, memfit::bf16, memfit::fp16, memfit::dynamic8, memfit::float8,
                      memfit::linear8, memfit::blocked<memfit::float8, 64>, memfit::companded8,
                      memfit::root8, memfit::packed4>;
-using columns = list<memfit::fp32, memfit::bf16, memfit::fp16, memfit::stochastic<memfit::bf16>,
-                     memfit::stochastic<memfit::fp16>, memfit::split<memfit::bf16>,
-                     memfit::master<memfit::fp16>>;
+using columns =
+    list<memfit::fp32, memfit::bf16, memfit::fp16, memfit::stochastic<memfit::bf16>,
+         memfit::stochastic<memfit::fp16>, memfit::split<memfit::bf16>, memfit::split<memfit::fp16>,
+         memfit::corrected<memfit::bf16>, memfit::corrected<memfit::fp16>,
+         memfit::stochastic<memfit::corrected<memfit::bf16>>,
+         memfit::stochastic<memfit::corrected<memfit::fp16>>, memfit::master<memfit::fp16>>;
 
 template <class Constants, int Slots>
 __global__ void update(Constants constants, float* p, float const* g, float* moments) {

@@ -53,7 +53,7 @@ def rules_of(texts):
 
 def formats_of(texts):
     """The formats that the headers declare: a format of its own has a block size."""
-    return structs_of(texts, "codec", r"\bint\s+block\s*=\s*default_block\b") - {"format_traits"}
+    return structs_of(texts, "codec", r"\bint\s+block\s*=\s*(default_block|\d+)\s*;") - {"format_traits"}
 
 
 def codecs_of(texts):

@@ -124,7 +124,8 @@ std::uint64_t MEMFIT_UNIT() {
     add_quantized<root8, range::non_negative>(all, n);
   }
   add_trained<adamw, float8, fp32, float>(all, {.lr = 1e-2, .eps = 1e-6, .weight_decay = 0.1});
-  add_trained<momentum, dynamic8, split<bf16>, bf16>(all, {.momentum = 0.8, .nesterov = true});
+  add_trained<momentum, dynamic8, stochastic<corrected<bf16>>, bf16>(
+      all, {.momentum = 0.8, .nesterov = true});
   add_trained<adamw, per_slot<root8, packed4>, fp32, float>(all, {.lr = 1e-2});
   add_trained<lamb, float8, fp32, float>(all, {.lr = 1e-2, .weight_decay = 0.1});
   add_constants(all);

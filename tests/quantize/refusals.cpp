@@ -55,6 +55,19 @@ class refusals : public testing::Test {
   }
 };
 
+TEST_F(refusals, codes_that_share_bytes_count_by_halves) {
+  test::guarded<memfit::bf16> short_scales{5};
+  for (std::int64_t wrong : {149, 151, 300}) {
+    codes_ref.count = wrong;
+    test::expect_refusal<memfit::argument_error>(
+        [&] { memfit::quantize<memfit::packed4>(exec, in_ref, codes_ref, short_scales.ref()); },
+        {"codes", std::to_string(wrong), "150"});
+  }
+  EXPECT_TRUE(codes.intact() && short_scales.intact());
+  codes_ref.count = 150;
+  EXPECT_NO_THROW(memfit::quantize<memfit::packed4>(exec, in_ref, codes_ref, short_scales.ref()));
+}
+
 TEST_F(refusals, codes_of_another_count) {
   for (std::int64_t wrong : {0, 1, 299, 301}) {
     codes_ref.count = wrong;

@@ -120,13 +120,14 @@ class quantize : public testing::Test {
 };
 
 using memfit::blocked, memfit::dynamic8, memfit::float8, memfit::linear8;
-using coded_formats = testing::Types<
-    coded<dynamic8, range::any>, coded<dynamic8, range::non_negative>, coded<linear8, range::any>,
-    coded<linear8, range::non_negative>, coded<float8, range::any>,
-    coded<float8, range::non_negative>, coded<blocked<dynamic8, 32>, range::any>,
-    coded<blocked<float8, 64>, range::non_negative>, coded<blocked<linear8, 2048>, range::any>,
-    coded<memfit::companded8, range::any>, coded<memfit::root8, range::non_negative>,
-    coded<memfit::packed4, range::any>, coded<memfit::packed4, range::non_negative>>;
+using coded_formats =
+    testing::Types<coded<dynamic8, range::non_negative>, coded<linear8, range::non_negative>,
+                   coded<float8, range::any>, coded<float8, range::non_negative>,
+                   coded<blocked<dynamic8, 32>, range::any>,
+                   coded<blocked<float8, 64>, range::non_negative>,
+                   coded<blocked<linear8, 2048>, range::any>, coded<memfit::companded8, range::any>,
+                   coded<memfit::root8, range::non_negative>, coded<memfit::packed4, range::any>,
+                   coded<memfit::packed4, range::non_negative>>;
 TYPED_TEST_SUITE(quantize, coded_formats);
 
 TYPED_TEST(quantize, every_kind_of_input) {

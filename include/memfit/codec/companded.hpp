@@ -17,7 +17,7 @@ struct softsign_curve {
   static constexpr std::uint32_t last = 127;
   template <class F>
   MEMFIT_HD static F value(F const& n) {
-    return n / (F(254.0f) - abs(n));
+    return quotient_of_counts(n, F(254.0f) - abs(n));
   }
   /// The boundary below n solves u^2 - u w - 1/4 = 0 for u = 254.5 - n and w = 254 / (1 + a): then
   /// u is w + 1 / (4 w), less 1 / (16 w^3), which is too little to tell.

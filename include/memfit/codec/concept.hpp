@@ -99,6 +99,8 @@ template <class Format>
 inline constexpr int formats_in = -1;  // any number
 template <class... Formats>
 inline constexpr int formats_in<per_slot<Formats...>> = sizeof...(Formats);
+template <class Format>
+inline constexpr bool is_per_slot = formats_in<Format> >= 0;
 
 }  // namespace detail
 
@@ -108,8 +110,7 @@ using slot_format = typename detail::slot_format_of<Format, I>::type;
 
 /// A way to store all moments of a rule: one format for every slot, or one for each.
 template <class Format>
-concept format = block_format<Format> || detail::formats_in<Format>
->= 0;
+concept format = block_format<Format> || detail::is_per_slot<Format>;
 
 /// A format with another block size: a power of two from 32 to 4096.
 template <block_format Format, int Block>

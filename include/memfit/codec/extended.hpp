@@ -11,9 +11,8 @@ namespace memfit::detail {
 /// Scalar with `More` bits of mantissa below its own: patterns of 16 + More bits.
 ///
 /// `nearest(x)` breaks ties to even; `random(x, noise)` gives one of the two neighbours, the nearer
-/// the likelier, by the lowest bits of the noise. A NaN becomes a quiet one without bits of its
-/// own below Scalar's. From `overflow` on, or `random_overflow`, a magnitude's pattern may be
-/// nearest to Scalar's infinity.
+/// the likelier, by the lowest bits of the noise. A NaN becomes the usual quiet one. From
+/// `overflow` on, or `random_overflow`, a magnitude's pattern may be nearest to Scalar's infinity.
 template <class Scalar, int More>
 struct extended;
 
@@ -49,7 +48,7 @@ struct extended<bf16, More> {
   template <class U>
   MEMFIT_HD static U unless_nan(U const& u, U const& w) {
     auto const nan = (u & 0x7fffffffu) > U(0x7f800000u);
-    return select(nan, ((u >> 16) | 0x40u) << More, w);
+    return select(nan, U(0x7fc0u << More), w);
   }
 };
 
@@ -68,7 +67,7 @@ struct extended<fp16, More> {
     auto const a = u & 0x7fffffffu;
     auto const finite = select(a < U(least_normal), nearest_tiny<F>(a), nearest_normal(a));
     auto const nan = a > U(0x7f800000u);
-    auto const other = select(nan, 0x7e00u | ((a >> 13) & 0x3ffu), U(0x7c00u)) << More;
+    auto const other = select(nan, U(0x7e00u << More), U(0x7c00u << More));
     return sign(u) | select(a < U(overflow), finite, other);
   }
   template <class F>

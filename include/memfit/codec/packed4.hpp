@@ -106,33 +106,34 @@ struct packed_unsigned_codec {
   static constexpr std::uint32_t zero = 0;
   template <class U>
   MEMFIT_HD static value_of<U> decode(U const& c) {
-    static constexpr auto values = detail::packed_levels::values();
+    static constexpr auto values = levels::values();
     return lookup(values.at, c);
   }
   template <class F>
   MEMFIT_HD static uint_of<F> encode(F const& x) {
-    constexpr auto boundaries = detail::boundaries_of(detail::packed_levels::values());
+    constexpr auto boundaries = detail::boundaries_of(levels::values());
     return encode_above(x, x >= F(boundaries.at[1]));
   }
   /// The nearest code above zero, or zero where the mask does not hold.
   template <class F>
   MEMFIT_HD static uint_of<F> encode_above(F const& x, mask_of<F> const& above) {
-    static constexpr auto boundaries = detail::boundaries_of(detail::packed_levels::values());
-    auto const code = detail::packed_code(at_least(x, least()),
-                                          detail::packed_levels::boundary_offset, boundaries);
+    static constexpr auto boundaries = detail::boundaries_of(levels::values());
+    auto const code =
+        detail::packed_code(at_least(x, least()), levels::boundary_offset, boundaries);
     return select(above, code, uint_of<F>(0u));
   }
   /// The code of the largest value that is not above x.
   template <class F>
   MEMFIT_HD static uint_of<F> encode_below(F const& x) {
-    static constexpr auto values = detail::packed_levels::values();
+    static constexpr auto values = levels::values();
     auto const code = detail::packed_code(at_least(x, least()), 0.0f, values);
     return select(x < F(least()), uint_of<F>(0u), code);
   }
 
  private:
+  using levels = detail::packed_levels;
   /// The value of code 1.
-  MEMFIT_HD static constexpr float least() { return detail::packed_levels::values().at[1]; }
+  MEMFIT_HD static constexpr float least() { return levels::values().at[1]; }
 };
 
 /// 4 bits: floats of two exponent bits and one mantissa bit, and levels of equal ratio for

@@ -212,6 +212,15 @@ MEMFIT_HD inline F quotient_nearly(F const& a, F const& b) {
     return a / b;
 }
 
+/// a / b rounded correctly, for whole numbers of at most 24 bits.
+template <class F>
+MEMFIT_HD inline F quotient_of_counts(F const& a, F const& b) {
+  if constexpr (requires { ops<F>::quotient_of_counts(a, b); })
+    return ops<F>::quotient_of_counts(a, b);
+  else
+    return a / b;
+}
+
 /// a where the mask holds, else b.
 template <class M, class A, class B>
 MEMFIT_HD inline auto select(M const& m, A const& a, B const& b) {

@@ -37,7 +37,7 @@ struct slot_coder {
 };
 
 template <class C>
-std::uint32_t code_at(void const* codes, std::int64_t i) {
+std::uint32_t one_code(void const* codes, std::int64_t i) {
   return load_code<C>(static_cast<typename C::code const*>(codes), i);
 }
 
@@ -54,7 +54,7 @@ constexpr stored_type type_of_codes() {
 template <class C, range R>
 std::int64_t first_bad_code(void const* codes, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) {
-    float const x = C::decode(code_at<C>(codes, i));
+    float const x = C::decode(one_code<C>(codes, i));
     bool const in_range = C::scaled ? abs(x) <= 1.0f : is_finite(x);
     if (!in_range || (R == range::non_negative && x < 0)) return i;
   }
@@ -63,7 +63,7 @@ std::int64_t first_bad_code(void const* codes, std::int64_t n) {
 template <class C, range R>
 void decode_codes(void const* codes, float const* scales, int block, std::int64_t n, float* out) {
   for (std::int64_t i = 0; i < n; ++i)
-    out[i] = moment_value<C, R>(code_at<C>(codes, i), C::scaled ? scales[i / block] : 1.0f);
+    out[i] = moment_value<C, R>(one_code<C>(codes, i), C::scaled ? scales[i / block] : 1.0f);
 }
 
 template <class C, range R>

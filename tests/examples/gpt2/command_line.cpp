@@ -67,6 +67,11 @@ INSTANTIATE_TEST_SUITE_P(
         mistake{"dropout_of_one", {"--dropout", "1"}, "--dropout is 1"},
         mistake{"negative_dropout", {"--dropout", "-0.1"}, "--dropout is -0.1"},
         mistake{"unknown_precision", {"--precision", "fp8"}, "fp32, bf16, fp16"},
+        mistake{"unknown_parameters", {"--parameters", "8"}, "exact, corrected"},
+        mistake{"corrected_fp32", {"--parameters", "corrected"}, "needs --precision bf16"},
+        mistake{"corrected_with_dynamic8",
+                {"--parameters", "corrected", "--precision", "bf16", "--state", "dynamic8"},
+                "fp32 or root8"},
         mistake{"unknown_sums", {"--accumulate-in", "fp16"}, "fp32, bf16"},
         mistake{"unknown_scale", {"--loss-scale", "adaptive"}, "dynamic|dynamic:S|static:S|none"},
         mistake{"scale_without_a_number", {"--loss-scale", "static"}, "dynamic|dynamic:S|static:S"},
@@ -103,6 +108,10 @@ INSTANTIATE_TEST_SUITE_P(
         mistake{"a_report_without_a_place",
                 {"--model", "tiny", "--seq", "8", "--checkpoint-report", "/missing/a.svg"},
                 "/missing/a.svg"},
+        mistake{"saves_to_nowhere", {"--save-every", "5"}, "--save-every needs --save"},
+        mistake{"saves_before_it_began",
+                {"--save", "saved", "--save-every", "-1"},
+                "--save-every is -1"},
         mistake{"frozen_sample", {"--temperature", "0"}, "--temperature is 0"}),
     [](const auto& tested) { return tested.param.name; });
 

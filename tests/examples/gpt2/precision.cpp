@@ -111,8 +111,18 @@ void PrintTo(const type& t, std::ostream* to) {
   *to << t.name;
 }
 
-INSTANTIATE_TEST_SUITE_P(precision, sixteen_bits, testing::Values(type{"bf16", 1}, type{"fp16", 4}),
+INSTANTIATE_TEST_SUITE_P(precision, sixteen_bits, testing::Values(type{"bf16", 2}, type{"fp16", 4}),
                          [](const auto& tested) { return std::string{tested.param.name}; });
+
+TEST_F(precision, corrected_parameters_take_three_bytes_and_learn_as_exact_ones) {
+  for (auto const* state : {"fp32", "root8"}) {
+    words const options{"--steps", "40", "--precision", "bf16", "--state", state};
+    double const expected = validation(options);
+    auto const steps = train(options + words{"--parameters", "corrected"});
+    EXPECT_NEAR(steps.back().at("val_loss").get<double>(), expected, 0.01 * expected) << state;
+    EXPECT_EQ(steps.back().at("bytes").at("parameters"), 3 * parameters) << state;
+  }
+}
 
 // Gradients overflow at first: these steps are skipped and the scale falls until they do not.
 TEST_F(precision, a_dynamic_loss_scale_backs_off_from_2_to_the_24) {

@@ -279,7 +279,7 @@ INSTANTIATE_TEST_SUITE_P(
                                     {"--precision", "bf16", "--state", "dynamic8", "--micro-batch",
                                      "3", "--accumulate-in", "bf16"}},
                     interrupted_run{"fp16_with_skipped_steps",
-                                    {"--precision", "fp16", "--loss-scale", "dynamic:1e9",
+                                    {"--precision", "fp16", "--loss-scale", "dynamic:1e6",
                                      "--optimizer", "momentum"}}),
     [](const auto& tested) { return tested.param.name; });
 

@@ -225,6 +225,14 @@ struct ops<warp::f32> {
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r.v) : "f"(b.v));
     return a * r;
   }
+  /// What the compiler makes of a division, but for the tests of extreme numbers.
+  MEMFIT_HD static value quotient_of_counts(value a, value b) {
+    value const near = quotient_nearly(1.0f, b);
+    value const inverse = fma(fma(-b, near, 1.0f), near, near);
+    value q = a * inverse;
+    for (int i = 0; i < 2; ++i) q = fma(fma(-b, q, a), inverse, q);
+    return q;
+  }
   MEMFIT_HD static void from_fp16(warp::u16x2 pair, value& low, value& high) {
     asm("{\n .reg .b16 l, h;\n mov.b32 {l, h}, %2;\n cvt.f32.f16 %0, l;\n cvt.f32.f16 %1, h;\n}"
         : "=f"(low.v), "=f"(high.v)

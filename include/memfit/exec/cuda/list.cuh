@@ -62,23 +62,28 @@ __global__ void __launch_bounds__(threads_per_block)
   if (g.skip != nullptr && *g.skip != 0) return;
   float const multiplier = g.multiplier != nullptr ? *g.multiplier : 1.0f;
   constexpr std::int64_t size = warp_step<Rule, Format, Column>::part;
-  auto const stride = std::int64_t{gridDim.x} * warps_per_block;
-  auto w = std::int64_t{blockIdx.x} * warps_per_block + threadIdx.x / warp::lanes;
-  for (; w < work.count; w += stride) {
-    auto const* item = &work.single;
-    auto first = w * size;
-    if (work.rows != nullptr) {
-      auto const part = work.parts[w];
-      item = &work.rows[part.row].item;
-      first = part.number * size;
-    }
-    auto const end = first + size, count = item->active();
-    if (count == 0) continue;
-    warp_step<Rule, Format, Column> step(*item, multiplier, g.limit);
-    auto const left_alone = step(first, end < count ? end : count);
-    if (work.nonfinite != nullptr && left_alone != 0)
-      atomicAdd(reinterpret_cast<unsigned long long*>(work.nonfinite), 1ull * left_alone);
+  auto const w = std::int64_t{blockIdx.x} * warps_per_block + threadIdx.x / warp::lanes;
+  if (w >= work.count) return;
+  auto const* item = &work.single;
+  auto first = w * size;
+  if (work.rows != nullptr) {
+    auto const part = work.parts[w];
+    item = &work.rows[part.row].item;
+    first = part.number * size;
   }
+  auto const end = first + size, count = item->active();
+  if (count == 0) return;
+  warp_step<Rule, Format, Column> step(*item, multiplier, g.limit);
+  auto const left_alone = step(first, end < count ? end : count);
+  if (work.nonfinite != nullptr && left_alone != 0)
+    atomicAdd(reinterpret_cast<unsigned long long*>(work.nonfinite), 1ull * left_alone);
+}
+
+/// A warp for each part: the blocks that a grid can have are enough for 2^43 elements.
+template <class Rule, class Format, class Column>
+void launch_steps(cuda const& exec, step_work<Rule> const& work) {
+  launch(exec, step_parts<Rule, Format, Column>,
+         static_cast<unsigned>(block_count(work.count, warps_per_block)), work);
 }
 
 /// Steps a single tensor.
@@ -89,7 +94,7 @@ void launch_step(cuda const& exec, step_item<Rule> const& item, gate const& g) {
   work.count = block_count(item.active(), part);
   work.gate_at = g;
   work.single = item;
-  launch(exec, step_parts<Rule, Format, Column>, grid_for(work.count, warps_per_block), work);
+  launch_steps<Rule, Format, Column>(exec, work);
 }
 
 /// Steps a single tensor by a layerwise rule, whose constants the device computes: as a table of
@@ -114,7 +119,7 @@ void launch_step(cuda const& exec, step_item<Rule> const& item, gate const& g) {
   work.parts = parts;
   work.count = count;
   work.gate_at = g;
-  launch(exec, step_parts<Rule, Format, Column>, grid_for(count, warps_per_block), work);
+  launch_steps<Rule, Format, Column>(exec, work);
 }
 
 /// Tensors whose gradient has moved or whose group is another, as an argument.
@@ -195,7 +200,7 @@ class cuda_list final : public step_list<Rule> {
       launch_dry_run<Rule, Format, Column, part>(
           exec_, {table_.rows(), first, count, work.parts, work.count, work.gate_at,
                   static_cast<layer_squares*>(squares_.data())});
-    launch(exec_, step_parts<Rule, Format, Column>, grid_for(work.count, warps_per_block), work);
+    launch_steps<Rule, Format, Column>(exec_, work);
   }
 
  private:

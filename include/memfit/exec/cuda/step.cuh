@@ -57,11 +57,11 @@ class warp_step {
   /// alone.
   __device__ unsigned operator()(std::int64_t first, std::int64_t last) {
     unsigned left_alone = 0;
-    int const n = static_cast<int>(last - first);
+    int const n = static_cast<int>(last - first), usual = is_usual_ ? n : 0;
     for (int at = 0; at < n; at += unit)
-      if (!(is_usual_ && at + unit <= n && ordinary(first + at, at / unit, all_slots())))
+      if (!(at + unit <= usual && ordinary(first + at, at / unit, all_slots())))
         for (int begin = at; begin < n && begin < at + unit; begin += largest)
-          left_alone += careful(first + begin, all_slots());
+          left_alone += careful(first + begin, n - begin, all_slots());
     write_held(first, all_slots());
     return left_alone;
   }
@@ -478,12 +478,12 @@ class warp_step {
       });
   }
 
-  /// Any case: blocks in part, elements to leave alone, extreme scales, unaligned memory. Computes
-  /// every element twice, for the scale and for its code.
+  /// Any case: blocks in part, of which there are `rest` elements, elements to leave alone, extreme
+  /// scales, unaligned memory. Computes every element twice, for the scale and for its code.
   template <int... I>
-  __device__ unsigned careful(std::int64_t begin, std::integer_sequence<int, I...> sequence) const {
-    auto const rest = item_.count - begin;
-    int const n = rest < largest ? static_cast<int>(rest) : largest;
+  __device__ unsigned careful(std::int64_t begin, int rest,
+                              std::integer_sequence<int, I...> sequence) const {
+    int const n = rest < largest ? rest : largest;
     float old[arrays] = {};
     ((old[I] = is_largest<I> ? load_scale<I>(begin) : 0.0f), ...);
     [[maybe_unused]] careful_maxima most;

@@ -43,10 +43,11 @@ struct dry_run_body {
 
   template <class F>
   layer_squares part(std::int64_t begin, std::int64_t end) const {
-    values x = {};
+    values x;
     auto i = begin;
     for (; i + ops<F>::width <= end; i += ops<F>::width) measure<F>(i, x, i - begin, all_slots());
     for (; i < end; ++i) measure<float>(i, x, i - begin, all_slots());
+    for (; i < begin + sum_part; ++i) x.parameter[i - begin] = x.direction[i - begin] = 0.0f;
     return {sum_of_squares(x.parameter), sum_of_squares(x.direction)};
   }
 

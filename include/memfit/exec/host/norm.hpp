@@ -11,17 +11,22 @@
 
 namespace memfit::detail {
 
-/// Joins the sums of a part.
-inline double join(double (&sum)[sums]) {
-  for (int reach = sums / 2; reach > 0; reach /= 2)
-    for (int i = 0; i < reach; ++i) sum[i] += sum[i + reach];
+/// Joins the sums of a part; loops of fixed length, which compilers make lanes of.
+template <int Reach = sums / 2>
+double join(double (&sum)[sums]) {
+  for (int i = 0; i < Reach; ++i) sum[i] += sum[i + Reach];
+  if constexpr (Reach > 1) join<Reach / 2>(sum);
   return sum[0];
 }
 
 /// The sum of the squares of a part.
 inline double sum_of_squares(float const (&x)[sum_part]) {
-  double sum[sums] = {};
-  for (int j = 0; j < sum_part; j += sums)
+  double sum[sums];
+  for (int k = 0; k < sums; ++k) {
+    double const v = x[k];
+    sum[k] = v * v;
+  }
+  for (int j = sums; j < sum_part; j += sums)
     for (int k = 0; k < sums; ++k) {
       double const v = x[j + k];
       sum[k] += v * v;
