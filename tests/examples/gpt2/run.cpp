@@ -226,6 +226,16 @@ TEST_F(training, stops_with_one_line_when_the_log_cannot_grow) {
   EXPECT_NE(r.err.find("/dev/full"), std::string::npos) << r.err;
 }
 
+// The short form of bench/quality.py.
+TEST_F(training, ends_as_well_with_small_states) {
+  words const options{"--steps", "60", "--clip-norm", "1"};
+  double const exact = last_loss(train_small(options + words{"--state", "fp32"}));
+  EXPECT_NEAR(last_loss(train_small(options + words{"--state", "root8"})), exact, 0.02 * exact);
+  EXPECT_NEAR(last_loss(train_small(options + words{"--state", "root8", "--precision", "bf16"})),
+              exact, 0.02 * exact);
+  EXPECT_LT(last_loss(train_small(options + words{"--state", "packed4"})), 1.05 * exact);
+}
+
 struct interrupted_run {
   std::string name;
   words options;
