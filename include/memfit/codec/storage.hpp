@@ -97,9 +97,9 @@ struct storage {
     return static_cast<code const*>(codes) + (width == 4 ? i / 2 : i);
   }
   /// Where the scale of block b lies; null for codecs without.
-  MEMFIT_HD static scale* scale_at([[maybe_unused]] void* scales, [[maybe_unused]] std::int64_t b) {
+  MEMFIT_HD static scale* scale_at([[maybe_unused]] void* from, [[maybe_unused]] std::int64_t b) {
     if constexpr (scaled)
-      return static_cast<scale*>(scales) + b;
+      return static_cast<scale*>(from) + b;
     else
       return nullptr;
   }
