@@ -43,9 +43,9 @@ MEMFIT_HD inline uint_of<F> curve_index(F const& a) {
   auto const clear = line_is_clear(line);
   auto index = (line >> line_unit_bits) - line_start;
   if (any<F>(!clear)) {
-    auto const near = smaller(line_beside_boundary(line), uint_of<F>(Curve::last));
+    auto const beside = smaller(line_beside_boundary(line), uint_of<F>(Curve::last));
     auto const value = [](auto const& n) { return Curve::value(to_float(n)); };
-    index = select(clear, index, nearest_index(a, near, value));
+    index = select(clear, index, nearest_index(a, beside, value));
   }
   return index;
 }

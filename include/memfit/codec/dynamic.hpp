@@ -156,8 +156,8 @@ MEMFIT_HD inline uint_of<F> dynamic_nearest(F const& a, uint_of<F> const& index)
 /// The index beside the boundary nearest to the point, from line_start upwards.
 template <class Half, class F>
 MEMFIT_HD inline uint_of<F> dynamic_beside_boundary(dynamic_point<F> const& at) {
-  auto const near = smaller(line_beside_boundary(at.line), uint_of<F>(at.last - line_start));
-  return dynamic_nearest<Half>(at.a, near) + line_start;
+  auto const beside = smaller(line_beside_boundary(at.line), uint_of<F>(at.last - line_start));
+  return dynamic_nearest<Half>(at.a, beside) + line_start;
 }
 
 /// The code of a magnitude, in the low byte.

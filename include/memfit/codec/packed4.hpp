@@ -23,8 +23,8 @@ struct of_half_bytes {
 /// The least float that is nearer to the upper of two values than to the lower, or as near.
 MEMFIT_HD constexpr float boundary_between(float low, float high) {
   double const middle = (double{low} + double{high}) / 2;
-  auto const near = static_cast<float>(middle);
-  return double{near} >= middle ? near : static_cast<float>(double{near} * (1 + 0x1.8p-24));
+  auto const rounded = static_cast<float>(middle);
+  return double{rounded} >= middle ? rounded : static_cast<float>(double{rounded} * (1 + 0x1.8p-24));
 }
 MEMFIT_HD constexpr of_half_bytes boundaries_of(of_half_bytes const& values) {
   of_half_bytes b{};

@@ -227,8 +227,8 @@ struct ops<warp::f32> {
   }
   /// What the compiler makes of a division, but for the tests of extreme numbers.
   MEMFIT_HD static value quotient_of_counts(value a, value b) {
-    value const near = quotient_nearly(1.0f, b);
-    value const inverse = fma(fma(-b, near, 1.0f), near, near);
+    value const guess = quotient_nearly(1.0f, b);
+    value const inverse = fma(fma(-b, guess, 1.0f), guess, guess);
     value q = a * inverse;
     for (int i = 0; i < 2; ++i) q = fma(fma(-b, q, a), inverse, q);
     return q;
