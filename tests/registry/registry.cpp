@@ -169,11 +169,11 @@ TEST_F(registered, has_the_chosen_format_and_column) {
 TEST_F(registered, refuses_names_that_it_has_not_with_those_it_has) {
   test::expect_refusal<argument_error>([&] { of_few("adam", "float8"); },
                                        {"make", "rule 'adam'", "adamw, user_rule"});
+  test::expect_refusal<argument_error>([&] { of_few("adamw", "float4"); },
+                                       {"make", "format 'float4'", "float8, blocked<float8, 64>"});
   test::expect_refusal<argument_error>(
-      [&] { of_few("adamw", "float4"); },
-      {"make", "format 'float4'", "float8, blocked<float8, 64>"});
-  test::expect_refusal<argument_error>([&] { make<few>("adamw", "float8", "bf16", exec, {}, model); },
-                                       {"make", "column 'bf16'", "fp32, split<bf16>"});
+      [&] { make<few>("adamw", "float8", "bf16", exec, {}, model); },
+      {"make", "column 'bf16'", "fp32, split<bf16>"});
   test::expect_refusal<argument_error>([&] { make<few>("adamw", "float8", exec, {}, model); },
                                        {"make", "column", "fp32, split<bf16>"});
   test::expect_refusal<argument_error>(

@@ -24,7 +24,8 @@ struct of_half_bytes {
 MEMFIT_HD constexpr float boundary_between(float low, float high) {
   double const middle = (double{low} + double{high}) / 2;
   auto const rounded = static_cast<float>(middle);
-  return double{rounded} >= middle ? rounded : static_cast<float>(double{rounded} * (1 + 0x1.8p-24));
+  return double{rounded} >= middle ? rounded
+                                   : static_cast<float>(double{rounded} * (1 + 0x1.8p-24));
 }
 MEMFIT_HD constexpr of_half_bytes boundaries_of(of_half_bytes const& values) {
   of_half_bytes b{};

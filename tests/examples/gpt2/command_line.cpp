@@ -30,7 +30,9 @@ INSTANTIATE_TEST_SUITE_P(
     command_line, wrong_options,
     testing::Values(
         mistake{"unknown_model", {"--model", "huge"}, "tiny, small, gpt2"},
-        mistake{"unknown_state", {"--state", "int8"}, "fp32, bf16, root8, dynamic8, float8, linear8, packed4"},
+        mistake{"unknown_state",
+                {"--state", "int8"},
+                "fp32, bf16, root8, dynamic8, float8, linear8, packed4"},
         mistake{"gradients_of_parts",
                 {"--micro-batch", "1", "--capture-gradients", "g.bin"},
                 "--capture-gradients wants gradients of whole batches"},
