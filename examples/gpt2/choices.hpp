@@ -53,6 +53,13 @@ inline constexpr std::array precisions{named<precision_choice>{"fp32", precision
                                        named<precision_choice>{"bf16", precision_choice::bf16},
                                        named<precision_choice>{"fp16", precision_choice::fp16}};
 
+// Each combination takes seconds to compile, so that the program has those that people compare: all
+// formats with AdamW and fp32, and everywhere fp32 and the 8-bit formats to begin with.
+constexpr bool is_offered(rule_choice rule, precision_choice precision, state_choice state) {
+  if (state == state_choice::fp32 || state == state_choice::root8) return true;
+  bool const adamw = rule == rule_choice::adamw, exact = precision == precision_choice::fp32;
+  return (adamw && exact) || ((adamw || exact) && state == state_choice::dynamic8);
+}
 // What is kept beside parameters of 16 bits: all that they lack of float's precision, or 8 bits.
 inline constexpr std::array parameter_columns{
     named<column_choice>{"exact", column_choice::exact},

@@ -57,6 +57,27 @@ class grouped_optimizer final : public optimizer<T> {
   memfit::optimizer<Rule, Format, Column> opt_;
 };
 
+// A choice and what it stands for.
+template <state_choice State, class Format>
+struct in {};
+
+// The choice that stands for a rule, or for an element type.
+template <class Type>
+constexpr auto choice_of() {
+  if constexpr (std::is_same_v<Type, memfit::adamw>)
+    return rule_choice::adamw;
+  else if constexpr (std::is_same_v<Type, memfit::adam>)
+    return rule_choice::adam;
+  else if constexpr (std::is_same_v<Type, memfit::momentum>)
+    return rule_choice::momentum;
+  else if constexpr (std::is_same_v<Type, bf16>)
+    return precision_choice::bf16;
+  else if constexpr (std::is_same_v<Type, fp16>)
+    return precision_choice::fp16;
+  else
+    return precision_choice::fp32;
+}
+
 template <class Executor, class Rule, class T>
 std::unique_ptr<optimizer<T>> make_grouped(const Executor& exec, const Rule& rule,
                                            [[maybe_unused]] state_choice state,
@@ -78,23 +99,19 @@ std::unique_ptr<optimizer<T>> make_grouped(const Executor& exec, const Rule& rul
   if constexpr (memfit::slot_count<Rule> == 0) {
     return with(memfit::fp32{});  // there is nothing to be kept in any format
   } else {
-    switch (state) {
-      case state_choice::fp32:
-        return with(memfit::fp32{});
-      case state_choice::bf16:
-        return with(memfit::bf16{});
-      case state_choice::root8:
-        return with(memfit::root8{});
-      case state_choice::dynamic8:
-        return with(memfit::dynamic8{});
-      case state_choice::float8:
-        return with(memfit::float8{});
-      case state_choice::linear8:
-        return with(memfit::linear8{});
-      case state_choice::packed4:
-        return with(memfit::packed4{});
-    }
-    return nullptr;
+    std::unique_ptr<optimizer<T>> made;
+    auto const offer = [&]<state_choice State, class Format>(in<State, Format>) {
+      if constexpr (is_offered(choice_of<Rule>(), choice_of<T>(), State))
+        if (state == State) made = with(Format{});
+    };
+    offer(in<state_choice::fp32, memfit::fp32>{});
+    offer(in<state_choice::bf16, memfit::bf16>{});
+    offer(in<state_choice::root8, memfit::root8>{});
+    offer(in<state_choice::dynamic8, memfit::dynamic8>{});
+    offer(in<state_choice::float8, memfit::float8>{});
+    offer(in<state_choice::linear8, memfit::linear8>{});
+    offer(in<state_choice::packed4, memfit::packed4>{});
+    return made;
   }
 }
 

@@ -93,6 +93,16 @@ void check(const options& o) {
   if (o.clip_norm && o.clip_percentile)
     throw user_error("--clip-norm and --clip-percentile cannot both be given");
   need_positive("--temperature", o.temperature);
+  if (o.optimizer != rule_choice::sgd && !is_offered(o.optimizer, o.precision, o.state)) {
+    std::string offered;
+    for (auto const& [name, state] : states)
+      if (is_offered(o.optimizer, o.precision, state))
+        (offered += offered.empty() ? "" : ", ") += name;
+    throw user_error("--state " + std::string{name_of(states, o.state)} +
+                     " is not built for --optimizer " + std::string{name_of(rules, o.optimizer)} +
+                     " with --precision " + std::string{name_of(precisions, o.precision)} +
+                     ", which have " + offered);
+  }
   if (o.parameters == column_choice::corrected &&
       (o.precision != precision_choice::bf16 || o.optimizer != rule_choice::adamw ||
        (o.state != state_choice::fp32 && o.state != state_choice::root8)))

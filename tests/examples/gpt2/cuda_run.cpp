@@ -109,7 +109,7 @@ TEST_P(cuda_choice, trains_as_on_the_host) {
 }
 
 INSTANTIATE_TEST_SUITE_P(cuda_run, cuda_choice,
-                         testing::Values(choice{"adamw", "float8"}, choice{"adam", "bf16"},
+                         testing::Values(choice{"adamw", "float8"}, choice{"adam", "root8"},
                                          choice{"momentum", "dynamic8"}, choice{"sgd", "linear8"}),
                          [](const auto& tested) { return std::string{tested.param.rule}; });
 

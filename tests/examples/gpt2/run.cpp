@@ -336,7 +336,11 @@ struct choice {
   std::string rule;
   std::int64_t slots;
   std::string state;
-  std::int64_t code_bytes;
+  std::int64_t bits, block, scale_bytes;
+
+  std::int64_t bytes(std::int64_t n) const {
+    return (bits * n + 7) / 8 + scale_bytes * ((n + block - 1) / block);
+  }
 };
 
 class every_choice : public training, public testing::WithParamInterface<choice> {};
@@ -347,8 +351,7 @@ TEST_P(every_choice, trains_with_the_bytes_it_promises) {
   gpt2::weights<float> sizes{{.layers = 1, .heads = 2, .channels = 64, .context = 32}};
   for (auto const* t : sizes.all()) {
     bool const quantized = t->size() >= 4096;
-    std::int64_t const scales = chosen.code_bytes == 1 ? 4 * ((t->size() + 255) / 256) : 0;
-    expected += chosen.slots * (quantized ? chosen.code_bytes * t->size() + scales : 4 * t->size());
+    expected += chosen.slots * (quantized ? chosen.bytes(t->size()) : 4 * t->size());
   }
   auto const steps = train({"--steps", "3", "--optimizer", chosen.rule, "--state", chosen.state});
   EXPECT_EQ(steps.back().at("bytes").at("states"), expected);
@@ -358,10 +361,17 @@ TEST_P(every_choice, trains_with_the_bytes_it_promises) {
 std::vector<choice> choices() {
   std::vector<choice> all;
   for (auto const& [rule, slots] :
-       std::map<std::string, std::int64_t>{{"sgd", 0}, {"momentum", 1}, {"adam", 2}, {"adamw", 2}})
-    for (auto const& [state, code_bytes] : std::map<std::string, std::int64_t>{
-             {"fp32", 4}, {"bf16", 2}, {"dynamic8", 1}, {"float8", 1}, {"linear8", 1}})
-      all.push_back({rule, slots, state, code_bytes});
+       std::map<std::string, std::int64_t>{{"momentum", 1}, {"adam", 2}, {"adamw", 2}})
+    for (auto const& c : {choice{rule, slots, "fp32", 32, 1, 0},
+                          {rule, slots, "root8", 8, 128, 2},
+                          {rule, slots, "dynamic8", 8, 256, 4}})
+      all.push_back(c);
+  for (auto const& c : {choice{"adamw", 2, "bf16", 16, 1, 0},
+                        {"adamw", 2, "float8", 8, 256, 4},
+                        {"adamw", 2, "linear8", 8, 256, 4},
+                        {"adamw", 2, "packed4", 4, 64, 2},
+                        {"sgd", 0, "fp32", 32, 1, 0}})
+    all.push_back(c);
   return all;
 }
 
