@@ -50,7 +50,8 @@ struct optimizer_options {
   std::uint64_t seed = 0;
 };
 
-/// Updates registered tensors by Rule, keeping its moments in Format.
+/// Updates registered tensors by Rule, keeping its moments in Format: root8 unless another is named,
+/// the 8-bit format that keeps closest to exact moments on gradients of a real run.
 ///
 /// Param says how parameters are stored: fp32 (default), bf16 or fp16 (T), stochastic<T>,
 /// corrected<T>, stochastic<corrected<T>>, split<T>, master<T>. The tensors' memory stays the
@@ -62,7 +63,7 @@ struct optimizer_options {
 /// for it, and their names end in _sync; so do registration, keep_fp32 and to. Movable, not
 /// copyable; not for use from several threads at once. All members throw memfit::error before they
 /// change anything.
-template <rule Rule, format Format, class Param = fp32>
+template <rule Rule, format Format = root8, class Param = fp32>
 class optimizer {
   static_assert(stores_rule<Rule, Format>,
                 "memfit::optimizer: per_slot names a format for each slot of the rule");

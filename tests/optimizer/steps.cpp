@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
 #include "optimizer/model.hpp"
@@ -13,6 +14,9 @@ namespace {
 
 constexpr memfit::adamw rule{
     .lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.1};
+
+static_assert(std::is_same_v<memfit::optimizer<memfit::adamw>,
+                             memfit::optimizer<memfit::adamw, memfit::root8>>);
 
 using adamw8 = test::model<memfit::adamw, memfit::float8>;
 using refs = std::vector<memfit::tensor_ref<float const>>;
