@@ -50,8 +50,8 @@ struct optimizer_options {
   std::uint64_t seed = 0;
 };
 
-/// Updates registered tensors by Rule, keeping its moments in Format: root8 unless another is named,
-/// the 8-bit format that keeps closest to exact moments on gradients of a real run.
+/// Updates registered tensors by Rule, keeping its moments in Format: root8 unless another is
+/// named, the 8-bit format that keeps closest to exact moments on gradients of a real run.
 ///
 /// Param says how parameters are stored: fp32 (default), bf16 or fp16 (T), stochastic<T>,
 /// corrected<T>, stochastic<corrected<T>>, split<T>, master<T>. The tensors' memory stays the
