@@ -272,8 +272,8 @@ TEST_P(every_resumed_run, goes_on_bit_for_bit) {
 INSTANTIATE_TEST_SUITE_P(
     training, every_resumed_run,
     testing::Values(interrupted_run{"fp32", {}},
-                    interrupted_run{"float8_dropout_and_percentile",
-                                    {"--state", "float8", "--dropout", "0.1", "--clip-percentile",
+                    interrupted_run{"root8_dropout_and_percentile",
+                                    {"--state", "root8", "--dropout", "0.1", "--clip-percentile",
                                      "30", "--optimizer", "adam"}},
                     interrupted_run{"bf16_in_parts",
                                     {"--precision", "bf16", "--state", "dynamic8", "--micro-batch",
