@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Every header compiles alone, twice in a row, and after macros that other people's headers define.
 
-A host compiler takes each .hpp alone with the warnings that users switch on. A CUDA compiler is slow, so it takes all
-.hpp in one unit, and each .cuh alone, with the bare flags that users have: -std=c++20 and nothing else.
+A host compiler takes each .hpp alone with the warnings that users switch on, a second one all in one unit (--together):
+what a header forgets to include, the first has found. A CUDA compiler is slow, so it takes all .hpp in one unit, and each
+.cuh alone, with the bare flags that users have: -std=c++20 and nothing else.
 """
 
 import re
@@ -30,6 +31,9 @@ def units(options):
         yield "all .hpp", "".join(map(alone, hpp))
         yield "all headers after hostile macros", among_hostile_macros(options.include, hpp + cuh)
         yield from ((header, alone(header)) for header in cuh)
+    elif options.together:
+        yield "all headers", "".join(map(alone, hpp))
+        yield "all headers after hostile macros", among_hostile_macros(options.include, hpp)
     else:
         yield from ((header, alone(header)) for header in hpp)
         yield "all headers after hostile macros", among_hostile_macros(options.include, hpp)
@@ -38,6 +42,7 @@ def units(options):
 def main():
     options = parser(__doc__)
     options.add_argument("--compiler", default="g++")
+    options.add_argument("--together", action="store_true", help="all headers in one unit")
     options.add_argument("--cuda", action="store_true", help="the compiler is nvcc")
     options = options.parse_args()
     command = [options.compiler, "-std=c++20", "-I", options.include]
