@@ -67,7 +67,10 @@ class quantizing {
   tensor_ref<typename coded<Format, R>::code> codes() const {
     return {static_cast<typename coded<Format, R>::code*>(out_.codes.data()), n_};
   }
-  tensor_ref<float> scales() const { return {out_.ref().scales, memfit::block_count<Format>(n_)}; }
+  tensor_ref<typename coded<Format, R>::scale> scales() const {
+    auto* const data = static_cast<typename coded<Format, R>::scale*>(out_.scales.data());
+    return {data, out_.scales.bytes() / coded<Format, R>::stored::scale_size};
+  }
   memfit::cuda exec_;
 
  private:
