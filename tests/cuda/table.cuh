@@ -207,11 +207,10 @@ class table_row_test {
     auto const rule = unusual<Rule>();
     float const limit = multiplier ? 1e-5f : std::numeric_limits<float>::infinity();
     list_->step(0, std::ssize(tensors_),
-                {rule,
-                 nullptr,
-                 seed,
-                 {multiplier ? device_multiplier.data() : nullptr, skip.data(), limit},
-                 nonfinite_device_.data()});
+                {.rules = &rule,
+                 .seed = seed,
+                 .gate_at = {multiplier ? device_multiplier.data() : nullptr, skip.data(), limit},
+                 .nonfinite = nonfinite_device_.data()});
     stream_.wait();
     if (skipped) return;
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
