@@ -221,8 +221,10 @@ class tensor_file {
         refuse(t->name, what + " exceeds 2^63 bytes");
       if (t->end < t->begin || t->end > all)
         refuse(t->name, "bytes " + place + " of " + std::to_string(all) + " bytes of data");
-      if (bytes != t->bytes())
-        refuse(t->name, what + " takes " + std::to_string(bytes) + " bytes and lies at " + place);
+      if (bytes != t->bytes()) {
+        auto const needed = " takes " + std::to_string(bytes);
+        refuse(t->name, what + needed + " bytes and lies at " + place);
+      }
       if (t->begin != filled)
         refuse(t->name, std::string(t->begin < filled ? "overlaps another tensor" : "a gap") +
                             " at byte " + std::to_string(t->begin < filled ? t->begin : filled) +
