@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -216,6 +217,7 @@ class chosen_optimizer final : public any_optimizer {
   std::string column_name() const override { return name_of<Param>::value(); }
   std::vector<std::string> slot_names() const override {
     std::vector<std::string> names;
+    names.reserve(std::size(Rule::slots));
     for (auto const& s : Rule::slots) names.emplace_back(s.name);
     return names;
   }

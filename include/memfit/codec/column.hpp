@@ -65,7 +65,7 @@ namespace detail {
 template <class C, class F>
 MEMFIT_HD inline uint_of<F> outward(uint_of<F> const& c, [[maybe_unused]] F const& x) {
   using U = uint_of<F>;
-  auto const up = select(c < U(code_bits<C>), c + 1u, c);
+  auto up = select(c < U(code_bits<C>), c + 1u, c);
   if constexpr (C::zero == 0) {
     return up;
   } else {

@@ -222,8 +222,9 @@ class tensor_file {
       if (t->end < t->begin || t->end > all)
         refuse(t->name, "bytes " + place + " of " + std::to_string(all) + " bytes of data");
       if (bytes != t->bytes()) {
-        auto const needed = " takes " + std::to_string(bytes);
-        refuse(t->name, what + needed + " bytes and lies at " + place);
+        auto words = what;
+        words.append(" takes ").append(std::to_string(bytes)).append(" bytes and lies at ");
+        refuse(t->name, words.append(place));
       }
       if (t->begin != filled)
         refuse(t->name, std::string(t->begin < filled ? "overlaps another tensor" : "a gap") +
