@@ -215,8 +215,8 @@ TEST_F(group, and_what_is_frozen_move_to_another_executor) {
   m.step();
   vectors copies{m.parameter(0), m.parameter(1), m.parameter(2), input(50)};
   refs there;
-  for (auto const& t : m.opt.describe().tensors)
-    there.push_back({copies[there.size()].data(), 40, t.name});
+  auto const here = m.opt.describe();  // has the names
+  for (auto const& t : here.tensors) there.push_back({copies[there.size()].data(), 40, t.name});
   auto moved = m.opt.to(test::plain_executor{}, there);
   moved.add(memfit::tensor_ref<float>{copies[3].data(), 40, "h.1.bias"});
   EXPECT_EQ(moved.group_of(0), 2u);
