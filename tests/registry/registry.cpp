@@ -8,7 +8,9 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/inputs.hpp"
@@ -240,6 +242,26 @@ TEST_F(registered, has_the_optimizers_own_policy) {
   opt->unfreeze("w");
   EXPECT_FALSE(opt->is_frozen(0));
   EXPECT_EQ(opt->nonfinite_sync(), 0u);
+}
+
+/// They are all doubles, so that none can be left out unseen.
+template <class Rule>
+void lists_all_of_its_doubles() {
+  Rule r;
+  std::set<std::string_view> names;
+  std::set<double> values;
+  double next = 1;
+  for (auto const& h : r.hyperparameters()) {
+    EXPECT_TRUE(h.set(next++));
+    names.insert(h.name());
+  }
+  for (auto const& h : r.hyperparameters()) values.insert(h.get());
+  EXPECT_EQ(names.size(), sizeof(Rule) / sizeof(double));
+  EXPECT_EQ(values.size(), names.size());
+}
+TEST(registry, layerwise_rules_list_all_hyperparameters) {
+  lists_all_of_its_doubles<lamb>();
+  lists_all_of_its_doubles<lars>();
 }
 
 }  // namespace
