@@ -3,7 +3,7 @@
 
 core <- {codec, rule} <- exec <- top-level headers <- {registry, interop, umbrellas}: a header includes its own room and
 the rooms below it; codec and rule never include each other; checkpoint/plan.hpp and fit know of core/error alone,
-besides the parts of their own in checkpoint/plan/ and fit/; a .hpp includes no .cuh and no CUDA header.
+besides the parts of their own in checkpoint/plan/ and fit/, and fit plans with checkpoint/plan; a .hpp includes no .cuh and no CUDA header.
 """
 
 import re
@@ -42,7 +42,7 @@ def room(header):
 
 def allowed(header, target):
     if header.startswith("memfit/fit/"):
-        return target == "memfit/core/error.hpp" or target.startswith("memfit/fit/")
+        return target == "memfit/core/error.hpp" or target.startswith(("memfit/fit/", "memfit/checkpoint/plan"))
     if header.startswith("memfit/checkpoint/plan"):
         return target == "memfit/core/error.hpp" or target.startswith("memfit/checkpoint/plan/")
     return room(target) in MAY_INCLUDE[room(header)]
