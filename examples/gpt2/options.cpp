@@ -7,6 +7,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "../shared/bytes.hpp"
+
 namespace gpt2 {
 
 namespace {
@@ -134,6 +136,12 @@ std::optional<memfit::loss_scaler_options> parse_loss_scale(const std::string& t
   return o;
 }
 
+index parse_bytes(const char* option, const std::string& text) {
+  auto const bytes = shared::bytes_in(text);
+  need(bytes.has_value(), option, text, "bytes, such as 500MB or 12GiB");
+  return *bytes;
+}
+
 std::string one_line(std::string text) {
   for (char& c : text)
     if (c == '\n') c = ' ';
@@ -155,7 +163,7 @@ command_line parse(int argc, const char* const* argv) {
   std::string loss_scale;
   double clip_norm = 0, clip_percentile = 0;
   std::vector<std::string> data;
-  std::string log, save, resume, gradients, checkpoint, svg;
+  std::string log, save, resume, gradients, checkpoint, svg, memory_limit;
   o.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 
   CLI::App app{"Trains a GPT-2 on the bytes of text files, with memfit's optimizers.",
@@ -215,6 +223,8 @@ command_line parse(int argc, const char* const* argv) {
   auto* const report = add("--checkpoint-report", svg, "show the schedule, and write it as SVG")
                            ->expected(0, 1)
                            ->type_name("[FILE.svg]");
+  auto* const bounded = add("--memory-limit", memory_limit,
+                            "bytes (12GiB) that the run's memory may not pass: it ends instead");
   group = "Output";
   add_default("--val-every", o.val_every, "steps between validations (0: at the end only)");
   auto* const logged = add("--log", log, "file that takes a JSON line per step");
@@ -261,6 +271,7 @@ command_line parse(int argc, const char* const* argv) {
   if (*kept) o.checkpoint = parse_checkpoint(checkpoint);
   o.checkpoint_report = static_cast<bool>(*report);
   if (!svg.empty()) o.checkpoint_svg = svg;
+  if (*bounded) o.memory_limit = parse_bytes("--memory-limit", memory_limit);
   check(o);
   return {.train = o, .text = {}};
 }

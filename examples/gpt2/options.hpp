@@ -35,6 +35,7 @@ struct options {
   checkpoint_choice checkpoint;
   bool checkpoint_report = false;
   std::optional<std::filesystem::path> checkpoint_svg;
+  std::optional<index> memory_limit;  // of what the run allocates
   std::optional<std::filesystem::path> log, save, resume, captured_gradients;
   index save_every = 0;
   index sample = 0;

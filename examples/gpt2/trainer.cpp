@@ -9,6 +9,7 @@
 #include <memfit/checkpoint/plan/simple.hpp>
 #include <memfit/core/error.hpp>
 
+#include "counted_memory.hpp"
 #include "data.hpp"
 #include "device.hpp"
 #include "gradient_file.hpp"
@@ -56,8 +57,8 @@ update_settings settings_of_update(const options& o) {
 }
 
 template <class T>
-std::unique_ptr<device<T>> open(const options& o) {
-  return o.device == device_choice::cuda ? open_cuda<T>() : open_host<T>(o.threads);
+std::unique_ptr<device<T>> open(const options& o, budget& counts) {
+  return o.device == device_choice::cuda ? open_cuda<T>(counts) : open_host<T>(o.threads, counts);
 }
 
 template <class T>
@@ -145,7 +146,8 @@ class run {
       r.val_loss = val_loss_ = validate();
     r.seconds_left = seconds_since(run_start) / static_cast<double>(step - resumed_at_) *
                      static_cast<double>(r.steps - step);
-    r.bytes = count_bytes();
+    r.bytes = budget_.peak();
+    r.total_bytes = budget_.peak_total();
     r.peak_rss = peak_rss();
     r.checkpoint = options_.checkpoint.text;
     r.planned_activations = plan_.peak;
@@ -188,6 +190,15 @@ class run {
                        "'");
   }
 
+  // Text, the batches that are cut from it, and those that are held out.
+  [[nodiscard]] index bytes_of_data() const {
+    auto const tokens = text_.train.capacity() + text_.validation.capacity() +
+                        2 * static_cast<std::size_t>(step_shape_.rows());
+    index bytes = static_cast<index>(tokens * sizeof(token));
+    for (auto const& b : held_out_) bytes += b.bytes();
+    return bytes;
+  }
+
   // Windows of a batch, from `first` on.
   void place(const batch& b, index first, extent shape) {
     index const start = first * shape.seq;
@@ -215,16 +226,6 @@ class run {
   }
 
   [[nodiscard]] double product_seconds() const { return on_.product_seconds().value_or(0); }
-
-  byte_counts count_bytes() {
-    index tokens = batch_.bytes() + inputs_.bytes() + targets_.bytes();
-    for (auto const& b : held_out_) tokens += b.bytes();
-    return {.parameters = parameters_.bytes() + optimizer_->kept_bytes(),
-            .gradients = gradients_.bytes() + update_->bytes(),
-            .states = optimizer_->state_bytes(),
-            .activations = runner_->arena_bytes(),
-            .workspace = on_.scratch_bytes() + tokens};
-  }
 
   void introduce() {
     std::printf("model: %lld layers, %lld heads, %lld channels, context %lld, %lld parameters\n",
@@ -269,18 +270,14 @@ class run {
       std::printf("the optimizer %.1f %% of each step", 100 * update_seconds_ / step_seconds_);
     }
     if (val_loss_) std::printf(", last validation loss %.4f", *val_loss_);
-    auto const b = count_bytes();
-    std::printf(
-        "\nbytes: parameters %s, gradients %s, states %s, activations %s, workspace %s, peak %s\n",
-        readable_bytes(b.parameters).c_str(), readable_bytes(b.gradients).c_str(),
-        readable_bytes(b.states).c_str(), readable_bytes(b.activations).c_str(),
-        readable_bytes(b.workspace).c_str(), readable_bytes(peak_rss()).c_str());
+    std::printf("\nbytes: %s, together %s, peak %s\n", budget_.peak().text().c_str(),
+                readable_bytes(budget_.peak_total()).c_str(), readable_bytes(peak_rss()).c_str());
   }
 
   void print_sample() {
     if (options_.sample == 0) return;
     auto const text = sample(
-        memory_, sizes_, shape_.seq, network_, *runner_,
+        workspace_, sizes_, shape_.seq, network_, *runner_,
         {.bytes = options_.sample, .temperature = options_.temperature, .seed = options_.seed});
     std::printf("sample:\n%s\n", printable(text).c_str());
   }
@@ -292,12 +289,16 @@ class run {
   corpus text_;
   std::vector<batch> held_out_;
   batch batch_;
-  std::unique_ptr<device<T>> device_ = open<T>(options_);
+  budget budget_{options_.memory_limit};
+  reservation data_{budget_, category::workspace, bytes_of_data()};
+  std::unique_ptr<device<T>> device_ = open<T>(options_, budget_);
   backend<T>& on_ = device_->network();
-  memory& memory_ = on_.own_memory();
-  tensor<token> inputs_{"inputs", {shape_.rows()}, memory_};
-  tensor<token> targets_{"targets", {shape_.rows()}, memory_};
-  weights<T> parameters_{sizes_, memory_}, gradients_{sizes_, memory_};
+  counted_memory workspace_{on_.own_memory(), budget_, category::workspace};
+  counted_memory for_parameters_{on_.own_memory(), budget_, category::parameters};
+  counted_memory for_gradients_{on_.own_memory(), budget_, category::gradients};
+  tensor<token> inputs_{"inputs", {shape_.rows()}, workspace_};
+  tensor<token> targets_{"targets", {shape_.rows()}, workspace_};
+  weights<T> parameters_{sizes_, for_parameters_}, gradients_{sizes_, for_gradients_};
   model<T> network_{on_, sizes_, shape_, parameters_, gradients_};
   std::unique_ptr<optimizer<T>> optimizer_;
   std::unique_ptr<update<T>> update_;
