@@ -62,6 +62,7 @@ struct candidate {
   fit::plan plan;
   storage_choice const* storage = nullptr;
   pattern const* kept = nullptr;
+  int techniques = 0;
 };
 
 /// All that fits, or the one that takes the least bytes.
@@ -131,7 +132,7 @@ class candidates {
   }
 
   /// Larger micro-batches have larger activations: none is tried beyond those that alone are more
-  /// than there is.
+  /// than there is and more than the least that has been found.
   void add_storage(storage_choice const& s) {
     for (auto const micro : micro_batches(wanted_.batch)) {
       auto const& costs = costs_.of({micro, wanted_.seq, s.column.cost.element_bytes},
@@ -143,7 +144,8 @@ class candidates {
           t.offloads_states = offloads;
           add(t, s, g, costs);
         }
-      if (smallest(costs).peak > bytes_) return;
+      if (smallest(costs).peak > (std::max)(bytes_, least_ ? least_->plan.bytes.total() : 0))
+        return;
     }
   }
 
@@ -174,8 +176,13 @@ class candidates {
     p.precision =
         (std::min)({s.column.precision, s.states.precision, precision_of(g, wanted_.clips)});
     p.loss = s.column.loss + s.states.loss + loss_of(g, wanted_.clips);
+    auto const& first = wanted_.offered.storages.front();
+    int const techniques = (s.column.cost.name != first.column.cost.name) +
+                           (s.states.cost.format != first.states.cost.format) +
+                           (t.micro_batch < t.batch) + (t.accumulation == accumulation::bf16) +
+                           t.gradient_release + (p.kept != activations::all) + t.offloads_states;
     p.training = std::move(t);
-    return {std::move(p), &s, pass.how};
+    return {std::move(p), &s, pass.how, techniques};
   }
 
   model const& model_;
