@@ -92,7 +92,7 @@ class candidates {
   std::pair<double, bytes> measured(training const& t, pattern const& kept) const {
     auto const chain = model_.chain(pass_of(t), device_.at(t.column.element_bytes));
     auto const b = estimate(model_, t);
-    return {seconds_of(t, b, device_, pass_cost(kept, chain), model_.stages.size()), b};
+    return {seconds_of(t, b, device_, pass_cost(kept, chain)), b};
   }
 
  private:
@@ -172,7 +172,7 @@ class candidates {
     plan p;
     p.kept = pass.how->kept;
     p.bytes = estimate(model_, t);
-    p.seconds = two_digits(seconds_of(t, p.bytes, device_, pass, model_.stages.size()));
+    p.seconds = two_digits(seconds_of(t, p.bytes, device_, pass));
     p.precision =
         (std::min)({s.column.precision, s.states.precision, precision_of(g, wanted_.clips)});
     p.loss = s.column.loss + s.states.loss + loss_of(g, wanted_.clips);
