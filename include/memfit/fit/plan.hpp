@@ -43,12 +43,12 @@ inline bool covers(plan const& a, plan const& b) {
          a.bytes.total() <= b.bytes.total();
 }
 
-/// The fastest first; of equals the most exact, then that with the fewest bytes. Leaves out what is
-/// no better in anything than one before it.
+/// The fastest first; of equals the most exact, then that with the fewest techniques, then that
+/// with the fewest bytes. Leaves out what is no better in anything than one before it.
 inline std::vector<candidate> best_of(std::vector<candidate> all) {
   auto const key = [](candidate const& c) {
     return std::tuple{c.plan.seconds, -static_cast<int>(c.plan.precision), c.plan.loss,
-                      c.plan.bytes.total()};
+                      c.techniques, c.plan.bytes.total()};
   };
   std::stable_sort(all.begin(), all.end(),
                    [&](candidate const& a, candidate const& b) { return key(a) < key(b); });

@@ -62,6 +62,7 @@ struct candidate {
   fit::plan plan;
   storage_choice const* storage = nullptr;
   pattern const* kept = nullptr;
+  int techniques = 0;
 };
 
 /// All that fits, or the one that takes the least bytes.
@@ -91,7 +92,7 @@ class candidates {
   std::pair<double, bytes> measured(training const& t, pattern const& kept) const {
     auto const chain = model_.chain(pass_of(t), device_.at(t.column.element_bytes));
     auto const b = estimate(model_, t);
-    return {seconds_of(t, b, device_, pass_cost(kept, chain), model_.stages.size()), b};
+    return {seconds_of(t, b, device_, pass_cost(kept, chain)), b};
   }
 
  private:
@@ -131,7 +132,7 @@ class candidates {
   }
 
   /// Larger micro-batches have larger activations: none is tried beyond those that alone are more
-  /// than there is.
+  /// than there is and more than the least that has been found.
   void add_storage(storage_choice const& s) {
     for (auto const micro : micro_batches(wanted_.batch)) {
       auto const& costs = costs_.of({micro, wanted_.seq, s.column.cost.element_bytes},
@@ -143,7 +144,8 @@ class candidates {
           t.offloads_states = offloads;
           add(t, s, g, costs);
         }
-      if (smallest(costs).peak > bytes_) return;
+      if (smallest(costs).peak > (std::max)(bytes_, least_ ? least_->plan.bytes.total() : 0))
+        return;
     }
   }
 
@@ -170,12 +172,17 @@ class candidates {
     plan p;
     p.kept = pass.how->kept;
     p.bytes = estimate(model_, t);
-    p.seconds = two_digits(seconds_of(t, p.bytes, device_, pass, model_.stages.size()));
+    p.seconds = two_digits(seconds_of(t, p.bytes, device_, pass));
     p.precision =
         (std::min)({s.column.precision, s.states.precision, precision_of(g, wanted_.clips)});
     p.loss = s.column.loss + s.states.loss + loss_of(g, wanted_.clips);
+    auto const& first = wanted_.offered.storages.front();
+    int const techniques = (s.column.cost.name != first.column.cost.name) +
+                           (s.states.cost.format != first.states.cost.format) +
+                           (t.micro_batch < t.batch) + (t.accumulation == accumulation::bf16) +
+                           t.gradient_release + (p.kept != activations::all) + t.offloads_states;
     p.training = std::move(t);
-    return {std::move(p), &s, pass.how};
+    return {std::move(p), &s, pass.how, techniques};
   }
 
   model const& model_;

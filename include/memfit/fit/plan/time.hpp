@@ -1,9 +1,8 @@
-// Seconds that a step takes, roughly: products, starts of stages, traffic of memory and link.
+// Seconds that a step takes, roughly: passes, starts of stages, traffic of the step and the link.
 // Used by the planner to order what fits.
 #pragma once
 
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 
 #include "memfit/fit/device.hpp"
@@ -29,20 +28,13 @@ inline double step_traffic(training const& t, bytes const& b, std::int64_t passe
   return summed + norm + stepped + 2 * (parameters + states);
 }
 
-/// A pass reads all parameters in every forward and backward, and writes all gradients.
-inline double pass_traffic(bytes const& b, pass_cost const& pass, std::size_t stages) {
-  auto const rounds = static_cast<double>(pass.launches) / static_cast<double>(stages);
-  return (rounds + 1) * static_cast<double>(b.parameters);
-}
-
-inline double seconds_of(training const& t, bytes const& b, device const& d, pass_cost const& pass,
-                         std::size_t stages) {
+inline double seconds_of(training const& t, bytes const& b, device const& d,
+                         pass_cost const& pass) {
   auto const passes = passes_of(t);
   auto const share = static_cast<double>(t.batch) / static_cast<double>(t.micro_batch);
-  auto const traffic =
-      static_cast<double>(passes) * pass_traffic(b, pass, stages) + step_traffic(t, b, passes);
   auto const launches = static_cast<double>(passes * pass.launches);
-  return share * pass.seconds + launches * d.stage_seconds + traffic / d.memory_bytes +
+  return share * pass.seconds + launches * d.stage_seconds +
+         step_traffic(t, b, passes) / d.memory_bytes +
          2 * static_cast<double>(b.host) / d.link_bytes;
 }
 

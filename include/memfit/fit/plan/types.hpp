@@ -23,8 +23,8 @@ template <class Cost>
 struct graded {
   Cost cost;
   fit::precision precision = precision::exact;
-  double loss = 0;     ///< by which share losses of training are let differ
-  std::string effect;  ///< on the results, in words
+  double loss = 0;                      ///< by which share losses of training are let differ
+  std::string effect = "same results";  ///< on the results, in words
 };
 
 using column_choice = graded<column_cost>;
