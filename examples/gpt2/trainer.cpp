@@ -12,6 +12,8 @@
 #include "counted_memory.hpp"
 #include "data.hpp"
 #include "device.hpp"
+#include "fitting.hpp"
+#include "free_memory.hpp"
 #include "gradient_file.hpp"
 #include "interrupt.hpp"
 #include "log.hpp"
@@ -26,8 +28,12 @@ namespace gpt2 {
 
 namespace {
 
-// Enough for two runs to be compared to a fraction of a percent.
-constexpr index validation_tokens = 32768;
+// Enough for two runs to be compared to a fraction of a percent, but no more than a run learns from.
+index validation_tokens(const options& o) {
+  constexpr index most = 32768;
+  index const of_step = o.batch * o.seq;
+  return o.steps < most / of_step ? o.steps * of_step : most;
+}
 
 using clock = std::chrono::steady_clock;
 
@@ -64,10 +70,10 @@ std::unique_ptr<device<T>> open(const options& o, budget& counts) {
 template <class T>
 class run {
  public:
-  explicit run(const options& o)
+  run(const options& o, corpus text)
       : options_{o},
-        text_{load(o.data.empty() ? default_data() : o.data, o.seq)},
-        held_out_{cover(text_.validation, {o.micro_batch, o.seq}, validation_tokens)} {
+        text_{std::move(text)},
+        held_out_{cover(text_.validation, {o.micro_batch, o.seq}, validation_tokens(o))} {
     initialize(parameters_, o.seed);
     optimizer_ = device_->make_optimizer(settings_of(o), parameters_);
     update_ = device_->make_update(settings_of_update(o), gradients_, *optimizer_);
@@ -313,6 +319,26 @@ class run {
   std::optional<double> val_loss_;
 };
 
+index free_bytes(const options& o) {
+  budget uncounted;
+  return o.device == device_choice::cuda ? open_cuda<float>(uncounted)->free_bytes()
+                                         : free_host_bytes();
+}
+
+// As they are, or as --fit makes them; before anything large is allocated.
+options that_fit(const options& given, const corpus& text) {
+  auto const tokens = static_cast<index>(text.train.capacity() + text.validation.capacity()) +
+                      2 * (given.batch * given.seq + validation_tokens(given));
+  surroundings const here{tokens * static_cast<index>(sizeof(token)), free_bytes(given)};
+  if (!given.fit) {
+    require_room(given, here);
+    return given;
+  }
+  auto const f = fitted(given, here);
+  std::printf("%s", f.text.c_str());
+  return f.chosen;
+}
+
 }  // namespace
 
 double learning_rate(const options& o, index step) {
@@ -323,14 +349,16 @@ double learning_rate(const options& o, index step) {
   return o.lr * (last + (1 - last) * 0.5 * (1 + std::cos(std::numbers::pi * done)));
 }
 
-outcome train(const options& o) {
+outcome train(const options& given) {
+  auto text = load(given.data.empty() ? default_data() : given.data, given.seq);
+  auto const o = that_fit(given, text);
   switch (o.precision) {
     case precision_choice::fp32:
-      return run<float>{o}();
+      return run<float>{o, std::move(text)}();
     case precision_choice::bf16:
-      return run<bf16>{o}();
+      return run<bf16>{o, std::move(text)}();
     case precision_choice::fp16:
-      return run<fp16>{o}();
+      return run<fp16>{o, std::move(text)}();
   }
   return outcome::finished;
 }
