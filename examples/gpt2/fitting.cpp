@@ -32,7 +32,9 @@ index bytes_of_copies(const options& o, const fit::pass& p) {
   if (o.precision != precision_choice::fp16) return 0;
   index const rows = p.batch * p.seq;
   index const c = o.sizes.channels;
-  auto const product = [&](index outputs) { return rows * c + c * outputs + rows * outputs + outputs; };
+  auto const product = [&](index outputs) {
+    return rows * c + c * outputs + rows * outputs + outputs;
+  };
   return std::max(product(4 * c), product(o.sizes.vocabulary)) * static_cast<index>(sizeof(float));
 }
 
@@ -98,11 +100,9 @@ struct storage {
 };
 
 bool is_built(const options& o, const storage& s) {
-  if (s.column == column_choice::corrected)
-    return s.precision == precision_choice::bf16 && o.optimizer == rule_choice::adamw &&
-           (s.state == state_choice::fp32 || s.state == state_choice::root8);
-  return o.optimizer == rule_choice::sgd ? s.state == state_choice::fp32
-                                         : is_offered(o.optimizer, s.precision, s.state);
+  if (o.optimizer == rule_choice::sgd)
+    return s.column == column_choice::exact && s.state == state_choice::fp32;
+  return is_offered(o.optimizer, s.precision, s.column, s.state);
 }
 
 // Of the built ones those that leave what is fixed; fp16, which wants a loss scale, only where it
@@ -113,11 +113,10 @@ std::vector<storage> storages_of(const options& o) {
     for (auto const& column : parameter_columns)
       for (auto const& state : states) {
         storage const s{precision.value, column.value, state.value};
-        bool const wanted =
-            (o.fixed.precision ? s.precision == o.precision
-                               : s.precision != precision_choice::fp16) &&
-            (!o.fixed.parameters || s.column == o.parameters) &&
-            (!o.fixed.state || s.state == o.state);
+        bool const wanted = (o.fixed.precision ? s.precision == o.precision
+                                               : s.precision != precision_choice::fp16) &&
+                            (!o.fixed.parameters || s.column == o.parameters) &&
+                            (!o.fixed.state || s.state == o.state);
         if (wanted && is_built(o, s)) all.push_back(s);
       }
   return all;
@@ -155,12 +154,11 @@ fit::device device_of(const options& o, index bytes) {
 
 // The options of a plan. Storages are told apart by their names.
 options chosen_by(const fit::plan& p, const options& o, const std::vector<storage>& storages) {
-  auto const storage =
-      std::find_if(storages.begin(), storages.end(), [&](const struct storage& s) {
-        auto const cost = cost_of(o, s);
-        return cost.column.cost.name == p.training.column.name &&
-               cost.states.cost.format == p.training.states.format;
-      });
+  auto const storage = std::find_if(storages.begin(), storages.end(), [&](const struct storage& s) {
+    auto const cost = cost_of(o, s);
+    return cost.column.cost.name == p.training.column.name &&
+           cost.states.cost.format == p.training.states.format;
+  });
   options c = o;
   c.precision = storage->precision;
   c.parameters = storage->column;

@@ -106,8 +106,7 @@ void check(const options& o) {
                      ", which have " + offered);
   }
   if (o.parameters == column_choice::corrected &&
-      (o.precision != precision_choice::bf16 || o.optimizer != rule_choice::adamw ||
-       (o.state != state_choice::fp32 && o.state != state_choice::root8)))
+      !is_offered(o.optimizer, o.precision, o.parameters, o.state))
     throw user_error(
         "--parameters corrected needs --precision bf16, --optimizer adamw and --state "
         "fp32 or root8");

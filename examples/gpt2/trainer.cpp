@@ -28,7 +28,8 @@ namespace gpt2 {
 
 namespace {
 
-// Enough for two runs to be compared to a fraction of a percent, but no more than a run learns from.
+// Enough for two runs to be compared to a fraction of a percent, but no more than a run learns
+// from.
 index validation_tokens(const options& o) {
   constexpr index most = 32768;
   index const of_step = o.batch * o.seq;
