@@ -33,6 +33,7 @@ struct options {
   int threads = 0;
   double dropout = 0;
   checkpoint_choice checkpoint;
+  bool release = false;  // of gradients, stage by stage
   bool checkpoint_report = false;
   std::optional<std::filesystem::path> checkpoint_svg;
   std::optional<std::filesystem::path> log, save, resume, captured_gradients;
