@@ -78,14 +78,16 @@ class candidates {
   /// Of what does not fit; empty where all does, or nothing has the precision that is wanted.
   std::optional<candidate> const& least() const { return least_; }
 
-  /// The first storage with whole batches and all activations.
+  /// The first storage with whole batches and all activations, unless one schedule alone is
+  /// offered.
   candidate plain() {
     auto t = training_of(wanted_.offered.storages.front(), wanted_.batch, {});
     auto const& costs = costs_.of(pass_of(t), device_.at(t.column.element_bytes));
     auto const all = std::find_if(costs.begin(), costs.end(), [](pass_cost const& c) {
       return c.how->kept == activations::all;
     });
-    return finished(t, wanted_.offered.storages.front(), {}, *all);
+    return finished(t, wanted_.offered.storages.front(), {},
+                    all == costs.end() ? costs.front() : *all);
   }
 
   /// Seconds and bytes of any training that keeps activations by a pattern.
