@@ -288,12 +288,11 @@ class run {
     if (!is_last()) std::printf("interrupted\n");
     std::printf("%lld steps in %.1f s", static_cast<long long>(step_ - resumed_at_), seconds);
     if (step_seconds_ > 0) {
-      std::printf(", ");
       if (on_.product_seconds())
-        std::printf("matrix products %.0f %% and ",
+        std::printf(", matrix products %.0f %% of each step",
                     100 * (product_seconds() - other_product_seconds_) / step_seconds_);
       if (!options_.release)
-        std::printf("the optimizer %.1f %% of each step", 100 * update_seconds_ / step_seconds_);
+        std::printf(", the optimizer %.1f %%", 100 * update_seconds_ / step_seconds_);
     }
     if (val_loss_) std::printf(", last validation loss %.4f", *val_loss_);
     std::printf("\nbytes: %s, together %s, peak %s\n", budget_.peak().text().c_str(),
