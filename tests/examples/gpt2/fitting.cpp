@@ -1,6 +1,10 @@
 // What a run takes is what was estimated before, its budget counts all of it and passes no limit,
 // and --fit finds what fits.
+#include <array>
+#include <cstdio>
+#include <memory>
 #include <random>
+#include <tuple>
 
 #include "budget.hpp"
 #include "counted_memory.hpp"
@@ -180,6 +184,36 @@ TEST_F(fitting, finds_ways_that_fit) {
     auto const last = train(run + words{"--fit", std::to_string(bytes)}).back();
     EXPECT_LE(last.at("peak_rss").get<index>(), bytes + bytes / 50);
     EXPECT_NE(out.find("estimate: parameters"), std::string::npos) << out;
+  }
+}
+
+// What memfit_fit says of a model and a batch in so many bytes.
+nlohmann::json advice(const std::string& question, index bytes) {
+  auto const command = std::string{MEMFIT_FIT} + " --json --top 1000 " + question + " --memory " +
+                       std::to_string(bytes);
+  std::unique_ptr<FILE, int (*)(FILE*)> const out{popen(command.c_str(), "r"), pclose};
+  return nlohmann::json::parse(out.get());
+}
+
+// Plans run within their own figures and two hundredths.
+TEST_F(fitting, plans_of_memfit_fit_run_in_what_they_say) {
+  constexpr std::array questions{std::tuple{"tiny", "4", "64"}, std::tuple{"small", "6", "32"},
+                                 std::tuple{"tiny", "16", "8"}};
+  for (int i = 0; i < runs; ++i) {
+    auto const& [model, batch, seq] = questions[static_cast<std::size_t>(i) % questions.size()];
+    auto const question = std::string{"--model "} + model + " --batch " + batch + " --seq " + seq;
+    auto const plain = advice(question, plenty).at("plain").at("bytes").at("total").get<index>();
+    auto plans = advice(question, plain / 10 * (10 - i % 7)).at("plans");
+    std::erase_if(plans.get_ref<nlohmann::json::array_t&>(),
+                  [](const auto& plan) { return plan.at("gpt2_train").is_null(); });
+    ASSERT_FALSE(plans.empty()) << question;
+    auto const& plan = plans[static_cast<std::size_t>(i) % plans.size()];
+    auto const limit = plan.at("bytes").at("total").get<index>() / 50 * 51;
+    auto const run = words{"--model", model, "--data", text.string(), "--steps", "1"} +
+                     plan.at("gpt2_train").get<words>() +
+                     words{"--memory-limit", std::to_string(limit)};
+    SCOPED_TRACE(joined(run));
+    EXPECT_LE(train(run).back().at("bytes").at("total").get<index>(), limit);
   }
 }
 

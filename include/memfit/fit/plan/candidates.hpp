@@ -120,16 +120,17 @@ class candidates {
     std::vector<gathering> all;
     auto const add = [&](bool has, accumulation a, bool release) {
       gathering const g{a, release};
-      if (has && precision_of(g, wanted_.clips) >= wanted_.precision) all.push_back(g);
+      bool const offers = has && (release ? offered.gradient_release : offered.kept_gradients);
+      if (offers && precision_of(g, wanted_.clips) >= wanted_.precision) all.push_back(g);
     };
     if (micro == wanted_.batch) {
       add(true, accumulation::none, false);
-      add(offered.gradient_release, accumulation::none, true);
+      add(true, accumulation::none, true);
       return all;
     }
     add(offered.fp32_sums, accumulation::fp32, false);
     add(offered.bf16_sums, accumulation::bf16, false);
-    add(offered.gradient_release && offered.folds, accumulation::folded, true);
+    add(offered.folds, accumulation::folded, true);
     return all;
   }
 
