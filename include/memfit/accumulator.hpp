@@ -16,6 +16,7 @@
 #include "memfit/core/tensor.hpp"
 #include "memfit/exec/list.hpp"
 #include "memfit/exec/machine.hpp"
+#include "memfit/fit/sums.hpp"
 #include "memfit/gradients.hpp"
 #include "memfit/parallel/communicator.hpp"
 
@@ -273,8 +274,7 @@ class gradient_accumulator {
       names_.emplace_back(r.name);
       views_.push_back({nullptr, r.count});
       starts.push_back(all);
-      constexpr std::int64_t aligned = 128 / static_cast<std::int64_t>(sizeof(element));
-      all += block_count(r.count, aligned) * aligned;
+      all += fit::elements_of_sums(r.count, static_cast<std::int64_t>(sizeof(element)));
     }
     naming("gradient_accumulator", [&] {
       numbers_ = engine_->zeroed(sizeof(detail::window_numbers));

@@ -84,7 +84,8 @@ class optimizer {
       throw argument_error("memfit::optimizer: min_quantized is " +
                            std::to_string(options_.min_quantized));
     naming_all("optimizer", [&] {
-      nonfinite_ = engine_->allocate(sizeof(std::uint64_t));
+      static_assert(sizeof(std::uint64_t) == detail::counter_bytes);
+      nonfinite_ = engine_->allocate(detail::counter_bytes);
       engine_->fill(nonfinite_.data(), 0, nonfinite_.bytes());
     });
   }
@@ -510,9 +511,9 @@ class optimizer {
 
   /// The next of a row of zeroed counters in the executor's memory.
   std::int64_t* fresh_counter() {
-    constexpr std::size_t row = 512;
+    constexpr auto row = index_of(detail::counters_in_row);
     if (entries_.size() / row >= counters_.size()) {
-      buffer zeroed = engine_->allocate(row * sizeof(std::int64_t));
+      buffer zeroed = engine_->allocate(detail::counters_in_row * detail::counter_bytes);
       engine_->fill(zeroed.data(), 0, zeroed.bytes());
       counters_.push_back(std::move(zeroed));
     }
