@@ -88,6 +88,8 @@ checkpoint::schedule plan(const checkpoint_choice& choice, const checkpoint::cha
       return checkpoint::revolve(stages, choice.number);
     case checkpoint_kind::budget:
       return within_budget(choice, stages);
+    case checkpoint_kind::planned:
+      return choice.planned(stages);
     case checkpoint_kind::automatic:
       return within_free(stages, free_bytes());
   }
@@ -110,6 +112,10 @@ checkpoint_choice parse_checkpoint(const std::string& text) {
   if (auto const s = after("revolve:")) return {revolve, count_in(text, *s), 0, text};
   if (auto const b = after("budget:")) return budget_in(text, *b);
   refuse(text, ("one of " + std::string{checkpoint_words}).c_str());
+}
+
+checkpoint_choice planned_checkpoint(make_schedule how) {
+  return {.kind = checkpoint_kind::planned, .text = "fit", .planned = std::move(how)};
 }
 
 checkpoint::schedule plan_for(const checkpoint_choice& choice, const checkpoint::chain& stages,

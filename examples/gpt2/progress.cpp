@@ -32,7 +32,7 @@ std::string describe(const report& r) {
   if (r.skipped) line += text("  skipped %lld", static_cast<long long>(*r.skipped));
   line += text("  %.0f tokens/s", r.tokens_per_s);
   line += "  " + readable_time(r.seconds_left) + " left";
-  line += "  states " + readable_bytes(r.bytes.states);
+  line += "  states " + readable_bytes(r.bytes.states());
   return line + "  peak " + readable_bytes(r.peak_rss);
 }
 

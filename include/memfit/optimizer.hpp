@@ -85,8 +85,7 @@ class optimizer {
                            std::to_string(options_.min_quantized));
     naming_all("optimizer", [&] {
       static_assert(sizeof(std::uint64_t) == detail::counter_bytes);
-      nonfinite_ = engine_->allocate(detail::counter_bytes);
-      engine_->fill(nonfinite_.data(), 0, nonfinite_.bytes());
+      nonfinite_ = engine_->zeroed(detail::counter_bytes);
     });
   }
 
@@ -512,11 +511,8 @@ class optimizer {
   /// The next of a row of zeroed counters in the executor's memory.
   std::int64_t* fresh_counter() {
     constexpr auto row = index_of(detail::counters_in_row);
-    if (entries_.size() / row >= counters_.size()) {
-      buffer zeroed = engine_->allocate(detail::counters_in_row * detail::counter_bytes);
-      engine_->fill(zeroed.data(), 0, zeroed.bytes());
-      counters_.push_back(std::move(zeroed));
-    }
+    if (entries_.size() / row >= counters_.size())
+      counters_.push_back(engine_->zeroed(detail::counters_in_row * detail::counter_bytes));
     return static_cast<std::int64_t*>(counters_[entries_.size() / row].data()) +
            entries_.size() % row;
   }
@@ -609,17 +605,17 @@ class optimizer {
     static_assert(Storage::codec::zero == 0 || Storage::code_size == 1);
     constexpr auto zero = Storage::codec::zero * (Storage::width == 4 ? 0x11u : 1u);
     moment_buffers m;
-    m.codes = engine_->allocate(Storage::code_bytes(count));
+    m.codes = engine_->allocate(Storage::code_bytes(count), memory_use::moments);
     engine_->fill(m.codes.data(), static_cast<unsigned char>(zero), m.codes.bytes());
-    m.scales = engine_->allocate(Storage::scale_bytes(count));
-    engine_->fill(m.scales.data(), 0, m.scales.bytes());
+    m.scales = engine_->zeroed(Storage::scale_bytes(count), memory_use::scales);
     return m;
   }
 
   buffer fresh_kept(entry const& e) const {
     using kept = typename column::kept;
     if constexpr (!std::is_void_v<kept>) {
-      buffer all = engine_->allocate(e.count * static_cast<std::int64_t>(sizeof(kept)));
+      buffer all = engine_->allocate(e.count * static_cast<std::int64_t>(sizeof(kept)),
+                                     memory_use::kept);
       constexpr std::int64_t at_once = std::int64_t{1} << 16;
       std::vector<typename column::code> seen(at_once);
       std::vector<kept> values(at_once);

@@ -31,6 +31,9 @@ inline void require_wanted(device const& d, wanted const& w) {
   };
   at_least("batch", w.batch, 1);
   at_least("seq", w.seq, 1);
+  at_least("micro_batch", w.micro_batch, 0);
+  require(w.micro_batch <= w.batch, "micro_batch is " + std::to_string(w.micro_batch) +
+                                        ", must be at most batch, " + std::to_string(w.batch));
   at_least("bytes", w.bytes, 0);
   require(!w.offered.storages.empty(), "no storage is offered");
   require(d.flops_32 > 0 && d.flops_16 > 0 && d.memory_bytes > 0 && d.link_bytes > 0,

@@ -68,16 +68,21 @@ inline std::vector<checkpoint::action> save_least(checkpoint::chain const& c) {
   return actions;
 }
 
-/// Of keeping all, saving the least and, where they are offered, checkpoints within any bytes.
-inline std::vector<pattern> patterns_for(checkpoint::chain const& c, bool checkpoints) {
+/// The schedule that is offered alone, or else of keeping all, saving the least and, where they are
+/// offered, checkpoints within any bytes.
+inline std::vector<pattern> patterns_for(checkpoint::chain const& c, offers const& offered) {
   constexpr std::int64_t schedules = 100;
   std::vector<pattern> all;
   auto const add = [&](activations kept, std::vector<checkpoint::action> actions) {
     all.push_back(
         {kept, std::make_shared<std::vector<checkpoint::action> const>(std::move(actions))});
   };
+  if (offered.schedule) {
+    add(activations::checkpoints, offered.schedule(c).actions);
+    return all;
+  }
   add(activations::all, checkpoint::keep_all(c).actions);
-  if (!checkpoints) return all;
+  if (!offered.checkpoints) return all;
   add(activations::selective, save_least(c));
   for (auto& s : checkpoint::trade(c, schedules))
     add(activations::checkpoints, std::move(s.actions));
@@ -88,7 +93,7 @@ inline std::vector<pattern> patterns_for(checkpoint::chain const& c, bool checkp
 /// again should a chain have another shape.
 class pass_costs {
  public:
-  pass_costs(model const& m, bool checkpoints) : model_(m), checkpoints_(checkpoints) {}
+  pass_costs(model const& m, offers const& offered) : model_(m), offered_(offered) {}
 
   /// The fastest first, equal ones by rising peak; stays as long as this does.
   std::vector<pass_cost> const& of(pass const& p, rates const& r) {
@@ -110,11 +115,11 @@ class pass_costs {
   std::vector<pattern> const& patterns_of(checkpoint::chain const& c) {
     for (auto const& [shape, patterns] : patterns_)
       if (same_shape(shape, c)) return patterns;
-    return patterns_.emplace_back(c, patterns_for(c, checkpoints_)).second;
+    return patterns_.emplace_back(c, patterns_for(c, offered_)).second;
   }
 
   model const& model_;
-  bool checkpoints_;
+  offers const& offered_;
   std::list<std::pair<checkpoint::chain, std::vector<pattern>>> patterns_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<pass_cost>> known_;
 };

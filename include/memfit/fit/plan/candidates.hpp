@@ -69,7 +69,7 @@ struct candidate {
 class candidates {
  public:
   candidates(model const& m, device const& d, wanted const& w, std::int64_t bytes)
-      : model_(m), device_(d), wanted_(w), bytes_(bytes), costs_(m, w.offered.checkpoints) {
+      : model_(m), device_(d), wanted_(w), bytes_(bytes), costs_(m, wanted_.offered) {
     for (auto const& s : w.offered.storages)
       if ((std::min)(s.column.precision, s.states.precision) >= w.precision) add_storage(s);
   }
@@ -125,16 +125,21 @@ class candidates {
       add(offered.gradient_release, accumulation::none, true);
       return all;
     }
-    add(true, accumulation::fp32, false);
+    add(offered.fp32_sums, accumulation::fp32, false);
     add(offered.bf16_sums, accumulation::bf16, false);
     add(offered.gradient_release && offered.folds, accumulation::folded, true);
     return all;
   }
 
+  std::vector<std::int64_t> micro_batches() const {
+    if (wanted_.micro_batch != 0) return {wanted_.micro_batch};
+    return detail::micro_batches(wanted_.batch);
+  }
+
   /// Larger micro-batches have larger activations: none is tried beyond those that alone are more
   /// than there is and more than the least that has been found.
   void add_storage(storage_choice const& s) {
-    for (auto const micro : micro_batches(wanted_.batch)) {
+    for (auto const micro : micro_batches()) {
       auto const& costs = costs_.of({micro, wanted_.seq, s.column.cost.element_bytes},
                                     device_.at(s.column.cost.element_bytes));
       for (auto const& g : gatherings(micro))

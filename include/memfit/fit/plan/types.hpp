@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,15 +40,19 @@ struct storage_choice {
 /// The techniques that a program has built in.
 struct offers {
   std::vector<storage_choice> storages;  ///< the first is what others are compared with
+  bool fp32_sums = true;                 ///< of micro-batches
   bool bf16_sums = true;                 ///< of micro-batches, rounded at random
   bool gradient_release = true;
   bool folds = true;        ///< micro-batches into the moments, with gradient release
   bool checkpoints = true;  ///< by any schedule; else everything is kept
+  /// The only schedule of activations, where there is one.
+  std::function<checkpoint::schedule(checkpoint::chain const&)> schedule = {};
   bool offloads_states = false;
 };
 
 struct wanted {
   std::int64_t batch = 1;                        ///< windows per step
+  std::int64_t micro_batch = 0;                  ///< the only one to plan with; 0: any
   std::int64_t seq = 1;                          ///< tokens per window
   fit::precision precision = precision::bits24;  ///< at least
   bool clips = false;                            ///< by the norm of all gradients
