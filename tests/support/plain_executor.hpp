@@ -38,8 +38,8 @@ class plain_list final : public memfit::step_list<Rule> {
     auto const* const rules = call.rules_at != nullptr ? call.rules_at : call.rules;
     for (auto i = first; i < first + count && steps_; ++i) {
       auto& item = at(i);
-      if (auto const n = item.next_step(); n != 0)
-        item.begin(rules[item.group].at(n), call.seed, n);
+      if (auto const n = item.next_step(call.part); n != 0)
+        item.begin(rules[item.group].at(n), call.seed, n, call.part);
       for (std::int64_t k = 0; k < item.active(); ++k) step_element(item, k);
     }
   }

@@ -116,15 +116,19 @@ struct step_item {
   /// Elements that the step changes.
   MEMFIT_HD std::int64_t active() const { return gradient != nullptr && group >= 0 ? count : 0; }
 
-  /// Counts a step of a tensor that takes part: its number, from 1; 0 where it does not.
-  MEMFIT_HD std::int64_t next_step() const {
+  /// Counts a step of a tensor that takes part: its number, from 1; 0 where it does not. Of the
+  /// parts of a window the first is the one that counts.
+  MEMFIT_HD std::int64_t next_step(window_part const& part = {}) const {
     bool const absent = gradient == nullptr && count != 0;
-    return steps == nullptr || absent || group < 0 ? 0 : ++*steps;
+    if (steps == nullptr || absent || group < 0) return 0;
+    if (part.number == 0 || *steps == 0) ++*steps;
+    return *steps;
   }
-  /// Takes over what depends on the number of a step.
-  MEMFIT_HD void begin(constants_of<Rule> const& of_step, std::uint64_t seed, std::int64_t step) {
-    constants = of_step;
-    key = make_noise_key(seed, step, id);
+  /// Takes over what depends on the number of a step and on the part of a window.
+  MEMFIT_HD void begin(constants_of<Rule> const& of_step, std::uint64_t seed, std::int64_t step,
+                       window_part const& part = {}) {
+    constants = detail::part_of<Rule>(of_step, part);
+    key = part_key(make_noise_key(seed, step, id), part.number);
   }
 };
 
