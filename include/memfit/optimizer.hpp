@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -785,7 +784,7 @@ class optimizer {
   std::int64_t generation_ = 0;
   std::vector<news> news_;
   std::vector<scalar_view> views_;
-  detail::occupied taken_;
+  detail::occupied<> taken_;
 };
 
 }  // namespace memfit
