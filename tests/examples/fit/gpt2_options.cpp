@@ -46,6 +46,7 @@ TEST(gpt2_options, of_every_plan_are_taken_and_mean_the_plan) {
         EXPECT_EQ(o.parameters == gpt2::column_choice::corrected, t.column.kept_bytes == 1);
         EXPECT_EQ(o.accumulate_in == gpt2::sum_choice::bf16,
                   t.accumulation == fit::accumulation::bf16);
+        EXPECT_EQ(o.release, t.gradient_release);
         EXPECT_EQ(o.checkpoint.kind == gpt2::checkpoint_kind::none,
                   p.kept == fit::activations::all);
         if (p.kept == fit::activations::checkpoints) {
