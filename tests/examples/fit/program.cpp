@@ -79,7 +79,6 @@ TEST_F(memfit_fit, refuses_files_that_are_no_configuration) {
     EXPECT_EQ(program::lines(r.err), 1) << r.err;
     return r.err;
   };
-  using testing::HasSubstr;
   for (auto const& [content, why] : std::array<std::pair<std::string, std::string>, 6>{
            {{"", "is no JSON object"},
             {"[1]", "is no JSON object"},
