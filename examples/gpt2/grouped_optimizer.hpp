@@ -46,8 +46,6 @@ class grouped_optimizer final : public optimizer<T> {
     std::visit([&](const auto& all) { opt_.step(all, gate); }, gradients);
   }
 
-  [[nodiscard]] index state_bytes() const override { return opt_.describe().state_bytes; }
-  [[nodiscard]] index kept_bytes() const override { return opt_.describe().kept_bytes; }
   void add_states(state_parts& to) override {
     using part = decltype(memfit::states(opt_));
     to.push_back(std::make_unique<part>(memfit::states(opt_)));

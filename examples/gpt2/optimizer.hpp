@@ -35,9 +35,6 @@ class optimizer {
  public:
   virtual ~optimizer() = default;
   virtual void step(const gradient_list& gradients, const memfit::gate& gate, double lr) = 0;
-  [[nodiscard]] virtual index state_bytes() const = 0;
-  // What it keeps beside parameters of 16 bits, so that they have more precision.
-  [[nodiscard]] virtual index kept_bytes() const = 0;
   virtual void add_states(state_parts& to) = 0;
 };
 

@@ -7,6 +7,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "../shared/bytes.hpp"
+
 namespace gpt2 {
 
 namespace {
@@ -134,6 +136,12 @@ std::optional<memfit::loss_scaler_options> parse_loss_scale(const std::string& t
   return o;
 }
 
+index parse_bytes(const char* option, const std::string& text) {
+  auto const bytes = shared::bytes_in(text);
+  need(bytes.has_value(), option, text, "bytes, such as 500MB or 12GiB");
+  return *bytes;
+}
+
 std::string one_line(std::string text) {
   for (char& c : text)
     if (c == '\n') c = ' ';
@@ -155,7 +163,7 @@ command_line parse(int argc, const char* const* argv) {
   std::string loss_scale;
   double clip_norm = 0, clip_percentile = 0;
   std::vector<std::string> data;
-  std::string log, save, resume, gradients, checkpoint, svg;
+  std::string log, save, resume, gradients, checkpoint, svg, memory_limit, fit;
   o.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 
   CLI::App app{"Trains a GPT-2 on the bytes of text files, with memfit's optimizers.",
@@ -166,7 +174,7 @@ command_line parse(int argc, const char* const* argv) {
     return app.add_option(name, value, text)->group(group);
   };
   auto const add_default = [&](const char* name, auto& value, const std::string& text) {
-    add(name, value, text)->capture_default_str();
+    return add(name, value, text)->capture_default_str();
   };
 
   add_default("--model", model, names(models, "|"));
@@ -185,10 +193,11 @@ command_line parse(int argc, const char* const* argv) {
   add_default("--warmup", o.warmup, "steps of rising learning rate");
   add_default("--weight-decay", o.weight_decay, "of matrices");
   add_default("--optimizer", rule, names(rules, "|"));
-  add_default("--state", state, names(states, "|"));
-  add_default("--precision", precision,
-              names(precisions, "|") + "\nof parameters, activations and gradients");
-  add_default(
+  auto* const stated = add_default("--state", state, names(states, "|"));
+  auto* const precise =
+      add_default("--precision", precision,
+                  names(precisions, "|") + "\nof parameters, activations and gradients");
+  auto* const stored = add_default(
       "--parameters", column,
       names(parameter_columns, "|") + "\nkept beside 16 bits: what fp32 has more, or 8 bits");
   auto* const scaled =
@@ -196,7 +205,8 @@ command_line parse(int argc, const char* const* argv) {
           std::string{loss_scale_words} + " (default: dynamic for fp16, else none)");
   auto* const micro = add("--micro-batch", o.micro_batch,
                           "windows per pass; their gradients are summed (default: all)");
-  add_default("--accumulate-in", sum, names(sum_types, "|") + "\nof the sums over micro-batches");
+  auto* const summed = add_default("--accumulate-in", sum,
+                                   names(sum_types, "|") + "\nof the sums over micro-batches");
   auto* const limited = add("--clip-norm", clip_norm, "largest norm of the gradients of a step");
   auto* const ranked =
       add("--clip-percentile", clip_percentile, "clip to this percentile of the last 100 norms");
@@ -215,6 +225,11 @@ command_line parse(int argc, const char* const* argv) {
   auto* const report = add("--checkpoint-report", svg, "show the schedule, and write it as SVG")
                            ->expected(0, 1)
                            ->type_name("[FILE.svg]");
+  auto* const fitting = add("--fit", fit,
+                            "bytes (12GiB) that the process may take: turns on, of what is not "
+                            "given, whatever makes it fit");
+  auto* const bounded = add("--memory-limit", memory_limit,
+                            "bytes (12GiB) that the run's memory may not pass: it ends instead");
   group = "Output";
   add_default("--val-every", o.val_every, "steps between validations (0: at the end only)");
   auto* const logged = add("--log", log, "file that takes a JSON line per step");
@@ -261,6 +276,14 @@ command_line parse(int argc, const char* const* argv) {
   if (*kept) o.checkpoint = parse_checkpoint(checkpoint);
   o.checkpoint_report = static_cast<bool>(*report);
   if (!svg.empty()) o.checkpoint_svg = svg;
+  if (*fitting) o.fit = parse_bytes("--fit", fit);
+  o.fixed = {.precision = static_cast<bool>(*precise),
+             .state = static_cast<bool>(*stated),
+             .parameters = static_cast<bool>(*stored),
+             .micro_batch = static_cast<bool>(*micro),
+             .accumulate_in = static_cast<bool>(*summed),
+             .checkpoint = static_cast<bool>(*kept)};
+  if (*bounded) o.memory_limit = parse_bytes("--memory-limit", memory_limit);
   check(o);
   return {.train = o, .text = {}};
 }

@@ -278,9 +278,10 @@ class gradient_accumulator {
     }
     naming("gradient_accumulator", [&] {
       numbers_ = engine_->zeroed(sizeof(detail::window_numbers));
-      visible_ = engine_->zeroed(all * static_cast<std::int64_t>(sizeof(element)));
+      visible_ = engine_->zeroed(all * static_cast<std::int64_t>(sizeof(element)), memory_use::sums);
       if constexpr (!std::is_void_v<typename column::kept>)
-        kept_ = engine_->zeroed(all * static_cast<std::int64_t>(sizeof(typename column::kept)));
+        kept_ = engine_->zeroed(all * static_cast<std::int64_t>(sizeof(typename column::kept)),
+                                memory_use::sums);
       for (std::size_t i = 0; i < views_.size(); ++i) enlist(i, starts[i]);
     });
     sources_.resize(views_.size());
