@@ -252,11 +252,11 @@ TEST(fit_estimate, refuses_what_does_not_fit_together_and_names_it) {
        [](auto&, auto& t) { t.batch = 2; }},
       {"needs gradient_release",
        [](auto&, auto& t) { t.accumulation = fit::accumulation::folded; }},
-      {"rule 'sgd' has no moments to fold into",
+      {"which rule 'momentum' does not do",
        [](auto&, auto& t) {
          t.accumulation = fit::accumulation::folded;
          t.gradient_release = true;
-         t.states = cost_of<sgd, fp32>();
+         t.states = cost_of<momentum, fp32>();
        }},
       {"ranks.zero_stage is 4", [](auto&, auto& t) { t.ranks.zero_stage = 4; }},
       {"ranks.zero_stage is -1", [](auto&, auto& t) { t.ranks.zero_stage = -1; }},
