@@ -628,10 +628,9 @@ class optimizer {
   template <class Storage>
   moment_buffers fresh_moment(std::int64_t count) const {
     static_assert(Storage::codec::zero == 0 || Storage::code_size == 1);
-    constexpr auto zero = Storage::codec::zero * (Storage::width == 4 ? 0x11u : 1u);
     moment_buffers m;
     m.codes = engine_->allocate(Storage::code_bytes(count), memory_use::moments);
-    engine_->fill(m.codes.data(), static_cast<unsigned char>(zero), m.codes.bytes());
+    engine_->fill(m.codes.data(), Storage::zero_byte, m.codes.bytes());
     m.scales = engine_->zeroed(Storage::scale_bytes(count), memory_use::scales);
     return m;
   }
