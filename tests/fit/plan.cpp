@@ -91,6 +91,16 @@ TEST(fit_plan, never_exceeds_its_bytes_by_the_estimate) {
   EXPECT_GT(seen, 100U);
 }
 
+TEST(fit_plan, folds_only_where_the_rule_does) {
+  auto w = wants(8, precision::bits16);
+  w.micro_batch = 2;
+  w.offered.fp32_sums = w.offered.bf16_sums = false;
+  EXPECT_EQ(fit::plans(model, card, w).plans.at(0).training.accumulation,
+            fit::accumulation::folded);
+  for (auto& s : w.offered.storages) s.states.cost = cost_of<momentum, fp32>();
+  EXPECT_NE(refusal([&] { fit::plans(model, card, w); }).find("fit::plans"), std::string::npos);
+}
+
 TEST(fit_plan, the_fastest_come_first_and_none_is_covered_by_another) {
   for (auto w : {wants(8), wants(48)})
     for (auto const bytes : budgets(w)) {
