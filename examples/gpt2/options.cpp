@@ -56,6 +56,20 @@ void need_size(const char* option, index value) {
   need(value >= 1 && value <= largest_size, option, value, "at least 1 and at most 1048576");
 }
 
+void check_release(const options& o) {
+  char const* const refused = o.clip_percentile      ? "--clip-percentile"
+                              : o.captured_gradients ? "--capture-gradients"
+                                                     : nullptr;
+  if (refused != nullptr)
+    throw user_error("--release cannot be given with " + std::string{refused} +
+                     ", which wants the gradients of a whole step at once");
+  if (o.micro_batch < o.batch && o.optimizer != rule_choice::adamw &&
+      o.optimizer != rule_choice::adam)
+    throw user_error(
+        "--release with --micro-batch needs --optimizer adamw or adam, whose moments "
+        "take the gradients of micro-batches one by one");
+}
+
 void check(const options& o) {
   need_size("--layers", o.sizes.layers);
   need_size("--heads", o.sizes.heads);
@@ -94,6 +108,7 @@ void check(const options& o) {
     throw user_error("--capture-gradients wants gradients of whole batches, without --loss-scale");
   if (o.clip_norm && o.clip_percentile)
     throw user_error("--clip-norm and --clip-percentile cannot both be given");
+  if (o.release) check_release(o);
   need_positive("--temperature", o.temperature);
   if (o.optimizer != rule_choice::sgd && !is_offered(o.optimizer, o.precision, o.state)) {
     std::string offered;
@@ -106,8 +121,7 @@ void check(const options& o) {
                      ", which have " + offered);
   }
   if (o.parameters == column_choice::corrected &&
-      (o.precision != precision_choice::bf16 || o.optimizer != rule_choice::adamw ||
-       (o.state != state_choice::fp32 && o.state != state_choice::root8)))
+      !is_offered(o.optimizer, o.precision, o.parameters, o.state))
     throw user_error(
         "--parameters corrected needs --precision bf16, --optimizer adamw and --state "
         "fp32 or root8");
@@ -222,6 +236,11 @@ command_line parse(int argc, const char* const* argv) {
                          std::string{checkpoint_words} +
                              " (default: none)\nwhich activations are kept, "
                              "and which computed again in the backward pass");
+  app.add_flag(
+         "--release", o.release,
+         "step each stage as soon as its gradients are complete, in the memory of one stage;\n"
+         "clips by the norm of the step before, and micro-batches join Adam's moments")
+      ->group(group);
   auto* const report = add("--checkpoint-report", svg, "show the schedule, and write it as SVG")
                            ->expected(0, 1)
                            ->type_name("[FILE.svg]");
@@ -274,6 +293,8 @@ command_line parse(int argc, const char* const* argv) {
   if (*saved) o.save = save;
   if (*resumed) o.resume = resume;
   if (*kept) o.checkpoint = parse_checkpoint(checkpoint);
+  if (o.release && *summed)
+    throw user_error("--release cannot be given with --accumulate-in: it has no sums");
   o.checkpoint_report = static_cast<bool>(*report);
   if (!svg.empty()) o.checkpoint_svg = svg;
   if (*fitting) o.fit = parse_bytes("--fit", fit);

@@ -39,6 +39,7 @@ struct options {
   int threads = 0;
   double dropout = 0;
   checkpoint_choice checkpoint;
+  bool release = false;  // of gradients, stage by stage
   bool checkpoint_report = false;
   std::optional<std::filesystem::path> checkpoint_svg;
   std::optional<index> memory_limit;  // of what the run allocates

@@ -28,7 +28,8 @@ namespace gpt2 {
 
 namespace {
 
-// Enough for two runs to be compared to a fraction of a percent, but no more than a run learns from.
+// Enough for two runs to be compared to a fraction of a percent, but no more than a run learns
+// from.
 index validation_tokens(const options& o) {
   constexpr index most = 32768;
   index const of_step = o.batch * o.seq;
@@ -54,12 +55,20 @@ optimizer_settings settings_of(const options& o) {
 }
 
 update_settings settings_of_update(const options& o) {
-  return {.sums = o.micro_batch < o.batch,
+  return {.sums = o.micro_batch < o.batch && !o.release,
+          .release = o.release,
           .sum_in = o.accumulate_in,
           .seed = o.seed,
           .loss_scale = o.loss_scale,
           .clip_norm = o.clip_norm,
           .clip_percentile = o.clip_percentile};
+}
+
+// Of released gradients all blocks use the same.
+config sizes_of_gradients(const options& o) {
+  config sizes = o.sizes;
+  if (o.release) sizes.layers = 1;
+  return sizes;
 }
 
 template <class T>
@@ -80,6 +89,7 @@ class run {
     if (o.save) require_writable(*o.save, text_.files);
     if (o.resume) begin_where_it_stopped();
     plan_checkpoints();
+    if (o.release) network_.set_after_backward([this](index stage) { release(stage); });
     draw_checkpoints();
   }
 
@@ -136,6 +146,7 @@ class run {
     r.lr = learning_rate(options_, step);
     auto const start = clock::now();
     draw(text_.train, step_shape_, options_.seed, step, batch_);
+    if (options_.release) update_->begin(r.lr, step_shape_.rows());
     for (index first = 0; first < step_shape_.batch; first += shape_.batch)
       r.loss += differentiate(first, step);
     on_.wait();
@@ -169,9 +180,17 @@ class run {
       for (tensor<T>* g : gradients_.all()) on_.set_zero(*g);
     forward(shape, (step - 1) * passes + first / shape_.batch + 1, options_.dropout);
     double const loss = network_.loss(targets_.data(), update_->loss_scale());
+    if (options_.release) update_->begin_pass(shape.rows());
     runner_->backward(network_);
-    gradients_are_zero_ = update_->add(shape.rows());
+    gradients_are_zero_ = update_->add(shape.rows()) || options_.release;
     return loss * (static_cast<double>(shape.rows()) / static_cast<double>(step_shape_.rows()));
+  }
+
+  // Steps what a stage has completed, and makes room for the next one.
+  void release(index stage) {
+    auto const done = completed_by(stage, sizes_.layers, gradients_);
+    update_->complete(done);
+    for (tensor<T>* g : done.gradients) on_.set_zero(*g);
   }
 
   void plan_checkpoints() {
@@ -269,11 +288,11 @@ class run {
     if (!is_last()) std::printf("interrupted\n");
     std::printf("%lld steps in %.1f s", static_cast<long long>(step_ - resumed_at_), seconds);
     if (step_seconds_ > 0) {
-      std::printf(", ");
       if (on_.product_seconds())
-        std::printf("matrix products %.0f %% and ",
+        std::printf(", matrix products %.0f %% of each step",
                     100 * (product_seconds() - other_product_seconds_) / step_seconds_);
-      std::printf("the optimizer %.1f %% of each step", 100 * update_seconds_ / step_seconds_);
+      if (!options_.release)
+        std::printf(", the optimizer %.1f %%", 100 * update_seconds_ / step_seconds_);
     }
     if (val_loss_) std::printf(", last validation loss %.4f", *val_loss_);
     std::printf("\nbytes: %s, together %s, peak %s\n", budget_.peak().text().c_str(),
@@ -304,7 +323,8 @@ class run {
   counted_memory for_gradients_{on_.own_memory(), budget_, category::gradients};
   tensor<token> inputs_{"inputs", {shape_.rows()}, workspace_};
   tensor<token> targets_{"targets", {shape_.rows()}, workspace_};
-  weights<T> parameters_{sizes_, for_parameters_}, gradients_{sizes_, for_gradients_};
+  weights<T> parameters_{sizes_, for_parameters_},
+      gradients_{sizes_of_gradients(options_), for_gradients_};
   model<T> network_{on_, sizes_, shape_, parameters_, gradients_};
   std::unique_ptr<optimizer<T>> optimizer_;
   std::unique_ptr<update<T>> update_;

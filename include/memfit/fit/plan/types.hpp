@@ -42,6 +42,7 @@ struct offers {
   std::vector<storage_choice> storages;  ///< the first is what others are compared with
   bool fp32_sums = true;                 ///< of micro-batches
   bool bf16_sums = true;                 ///< of micro-batches, rounded at random
+  bool kept_gradients = true;            ///< until the step: else only with gradient release
   bool gradient_release = true;
   bool folds = true;        ///< micro-batches into the moments, with gradient release
   bool checkpoints = true;  ///< by any schedule; else everything is kept
