@@ -38,6 +38,10 @@ class optimizer {
   [[nodiscard]] virtual index state_bytes() const = 0;
   // What it keeps beside parameters of 16 bits, so that they have more precision.
   [[nodiscard]] virtual index kept_bytes() const = 0;
+  // So many values of a parameter, by its place in `all`, from this element on, with what is kept
+  // beside them. Waits for the device.
+  [[nodiscard]] virtual std::vector<float> values(std::size_t parameter, index first,
+                                                  index count) const = 0;
   virtual void add_states(state_parts& to) = 0;
 };
 
