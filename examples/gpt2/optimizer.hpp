@@ -45,6 +45,10 @@ class optimizer {
   virtual void step_some(const std::vector<std::size_t>& indices,
                          const std::vector<memfit::scalar_view>& gradients,
                          const memfit::gate& gate, const memfit::window_part& part) = 0;
+  // So many values of a parameter, by its place in `all`, from this element on, with what is kept
+  // beside them. Waits for the device.
+  [[nodiscard]] virtual std::vector<float> values(std::size_t parameter, index first,
+                                                  index count) const = 0;
   virtual void add_states(state_parts& to) = 0;
 };
 

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "../shared/bytes.hpp"
+#include "hugging_face.hpp"
 
 namespace gpt2 {
 
@@ -49,9 +50,6 @@ void need_fraction(const char* option, double value) {
   need(value >= 0 && static_cast<float>(value) < 1, option, value, "at least 0 and less than 1");
 }
 
-// Far above any model, far below where products of sizes leave 64 bits.
-constexpr index largest_size = index{1} << 20;
-
 void need_size(const char* option, index value) {
   need(value >= 1 && value <= largest_size, option, value, "at least 1 and at most 1048576");
 }
@@ -70,11 +68,19 @@ void check_release(const options& o) {
         "take the gradients of micro-batches one by one");
 }
 
+bool is_same_place(const std::filesystem::path& a, const std::filesystem::path& b) {
+  std::error_code unknown;
+  return std::filesystem::weakly_canonical(a, unknown) ==
+         std::filesystem::weakly_canonical(b, unknown);
+}
+
 void check(const options& o) {
   need_size("--layers", o.sizes.layers);
   need_size("--heads", o.sizes.heads);
   need_size("--channels", o.sizes.channels);
   need_size("--context", o.sizes.context);
+  need(o.sizes.vocabulary >= 1 && o.sizes.vocabulary <= largest_vocabulary, "--vocabulary",
+       o.sizes.vocabulary, "at least 1 and at most 65536");
   need_size("--batch", o.batch);
   need_size("--seq", o.seq);
   if (o.sizes.channels % o.sizes.heads != 0)
@@ -88,6 +94,9 @@ void check(const options& o) {
   need_at_least(0, "--val-every", o.val_every);
   need_at_least(0, "--sample", o.sample);
   need_at_least(0, "--save-every", o.save_every);
+  if (o.init && o.resume) throw user_error("--init and --resume cannot both be given");
+  if (o.save && o.exported && is_same_place(*o.save, *o.exported))
+    throw user_error("--save and --export name the same file");
   if (o.save_every > 0 && !o.save) throw user_error("--save-every needs --save FILE");
   need_at_least(0, "--seed", o.seed);
   need(o.threads >= 1 && o.threads <= 4096, "--threads", o.threads, "at least 1 and at most 4096");
@@ -166,8 +175,8 @@ std::string one_line(std::string text) {
 
 command_line parse(int argc, const char* const* argv) {
   options o;
-  config given;
-  std::string model = "small";
+  some_sizes given;
+  std::string model = "small", tokens{name_of(token_kinds, o.tokens)};
   std::string device{name_of(devices, o.device)};
   std::string rule{name_of(rules, o.optimizer)};
   std::string state{name_of(states, o.state)};
@@ -177,7 +186,7 @@ command_line parse(int argc, const char* const* argv) {
   std::string loss_scale;
   double clip_norm = 0, clip_percentile = 0;
   std::vector<std::string> data;
-  std::string log, save, resume, gradients, checkpoint, svg, memory_limit, fit;
+  std::string log, save, resume, init, shared, gradients, checkpoint, svg, memory_limit, fit;
   o.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 
   CLI::App app{"Trains a GPT-2 on the bytes of text files, with memfit's optimizers.",
@@ -191,13 +200,19 @@ command_line parse(int argc, const char* const* argv) {
     return add(name, value, text)->capture_default_str();
   };
 
-  add_default("--model", model, names(models, "|"));
-  auto* const layers = add("--layers", given.layers, "instead of the model's");
-  auto* const heads = add("--heads", given.heads, "instead of the model's");
-  auto* const channels = add("--channels", given.channels, "instead of the model's");
-  auto* const context = add("--context", given.context, "instead of the model's");
+  auto* const named = add("--model", model, names(models, "|"))->capture_default_str();
+  add("--layers", given.layers, "instead of the model's");
+  add("--heads", given.heads, "instead of the model's");
+  add("--channels", given.channels, "instead of the model's");
+  add("--context", given.context, "instead of the model's");
+  add("--vocabulary", given.vocabulary, "instead of the model's");
+  auto* const begun = add("--init", init,
+                          "file that transformers keeps a GPT-2 in (model.safetensors):\nits "
+                          "weights, and its sizes unless they are given");
   group = "Data";
   add("--data", data, "files or folders (default: the system's licence texts)");
+  add_default("--tokens", tokens,
+              names(token_kinds, "|") + "\nof the data: text, or numbers, little endian");
   add_default("--batch", o.batch, "windows per step");
   auto* const seq = add("--seq", o.seq, "tokens per window (default: the context)");
   add_default("--seed", o.seed, "of initial parameters, batches and sample");
@@ -256,8 +271,10 @@ command_line parse(int argc, const char* const* argv) {
                              "file that takes the gradients of a few tensors at every step");
   auto* const saved = add("--save", save, "file for weights and states (safetensors), at the end");
   add_default("--save-every", o.save_every, "and after every so many steps (0: at the end only)");
+  auto* const exported =
+      add("--export", shared, "file for weights as transformers loads them, at the end");
   auto* const resumed = add("--resume", resume, "file that --save wrote, to go on from");
-  add_default("--sample", o.sample, "bytes of text to generate at the end");
+  add_default("--sample", o.sample, "tokens of text to generate at the end");
   add_default("--temperature", o.temperature, "of the sample");
 
   try {
@@ -268,11 +285,11 @@ command_line parse(int argc, const char* const* argv) {
     throw user_error(one_line(wrong.what()) + " (gpt2_train --help lists the options)");
   }
 
-  o.sizes = choose(models, "--model", model);
-  if (*layers) o.sizes.layers = given.layers;
-  if (*heads) o.sizes.heads = given.heads;
-  if (*channels) o.sizes.channels = given.channels;
-  if (*context) o.sizes.context = given.context;
+  auto const of_model = choose(models, "--model", model);
+  if (*begun) o.init = init;
+  auto const asked = given.over(of_model);
+  o.sizes = o.init ? sizes_in(*o.init, *named ? all_of(asked) : given) : asked;
+  o.tokens = choose(token_kinds, "--tokens", tokens);
   if (!*seq) o.seq = o.sizes.context;
   o.device = choose(devices, "--device", device);
   o.optimizer = choose(rules, "--optimizer", rule);
@@ -291,6 +308,7 @@ command_line parse(int argc, const char* const* argv) {
   if (*logged) o.log = log;
   if (*captured) o.captured_gradients = gradients;
   if (*saved) o.save = save;
+  if (*exported) o.exported = shared;
   if (*resumed) o.resume = resume;
   if (*kept) o.checkpoint = parse_checkpoint(checkpoint);
   if (o.release && *summed)

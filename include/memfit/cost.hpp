@@ -31,6 +31,7 @@ requires stores_rule<Rule, Format> && named<Rule> && named<Format> fit::state_co
   fit::state_cost cost{.rule = name_of<Rule>::value(),
                        .format = name_of<Format>::value(),
                        .moments = {},
+                       .folds = folding_rule<Rule>,
                        .shared_bytes = &detail::shared_bytes};
   [&]<int... I>(std::integer_sequence<int, I...>) {
     (cost.moments.push_back(detail::moment_cost_of<Rule, Format, I>()), ...);

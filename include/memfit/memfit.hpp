@@ -11,6 +11,7 @@
 #include "memfit/cost.hpp"
 #include "memfit/exec/host.hpp"
 #include "memfit/fit/estimate.hpp"
+#include "memfit/fit/plan.hpp"
 #include "memfit/fit/transformer.hpp"
 #include "memfit/gradients.hpp"
 #include "memfit/optimizer.hpp"

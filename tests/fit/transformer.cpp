@@ -86,6 +86,47 @@ TEST(fit_transformer, every_known_model_has_a_chain_of_falling_variants) {
   }
 }
 
+/// Two windows of 32 tokens, in fp32: 64 rows of 64 channels, 8 matrices of squares.
+constexpr std::int64_t narrow = 64 * 64 * 4, squares = 8 * 32 * 32 * 4, row_numbers = 64 * 4;
+
+TEST(fit_transformer, a_llama_keeps_two_raised_tensors_and_fewer_keys) {
+  auto const chain = fit::transformer({.name = "by hand",
+                                       .family = fit::family::llama,
+                                       .layers = 1,
+                                       .heads = 4,
+                                       .channels = 64,
+                                       .vocabulary = 50,
+                                       .context = 32,
+                                       .wide = 96,
+                                       .kv_heads = 2})
+                         .chain({2, 32, 4}, {});
+  std::int64_t const packed = 64 * (64 + 2 * 32) * 4, wide = 64 * 96 * 4;
+  auto const& block = chain[1].variants;
+  EXPECT_EQ(block[2].saved, 2 * row_numbers + packed + 2 * narrow + 2 * wide);
+  EXPECT_EQ(block[1].saved, block[2].saved + squares);
+  EXPECT_EQ(block[0].saved, block[1].saved + 2 * narrow + wide);
+  EXPECT_EQ(block[0].backward_scratch, std::max(2 * wide + narrow, packed + narrow + squares));
+  EXPECT_EQ(chain[2].variants[0].saved, 2 * row_numbers + narrow + 64 * 50 * 4);
+}
+
+TEST(fit_transformer, a_bert_keeps_what_its_norms_read_and_a_pooled_token) {
+  auto const chain = fit::transformer({.name = "by hand",
+                                       .family = fit::family::bert,
+                                       .layers = 1,
+                                       .heads = 4,
+                                       .channels = 64,
+                                       .vocabulary = 50,
+                                       .context = 32,
+                                       .token_types = 2})
+                         .chain({2, 32, 4}, {});
+  std::int64_t const packed = 3 * narrow, wide = 4 * narrow;
+  auto const& block = chain[1].variants;
+  EXPECT_EQ(chain[0].variants[0].saved, 2 * row_numbers + narrow);
+  EXPECT_EQ(block[2].saved, 4 * row_numbers + packed + 3 * narrow + wide);
+  EXPECT_EQ(block[0].saved, block[2].saved + squares + narrow + wide);
+  EXPECT_EQ(chain[2].variants[0].saved, 2 * 64 * 4);
+}
+
 /// Of the 6.7 billion parameters of a Llama, tensor-parallel ranks divide all but the norms.
 TEST(fit_transformer, tensor_parallel_ranks_divide_products_and_what_they_make) {
   auto const m = fit::transformer(fit::known_model("llama-2-7b"));

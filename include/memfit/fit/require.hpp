@@ -64,8 +64,8 @@ inline void require_accumulation(training const& t) {
            std::to_string(t.batch) + ", so accumulation must not be none");
   if (t.accumulation != accumulation::folded) return;
   if (!t.gradient_release) refuse("accumulation is folded, which needs gradient_release");
-  if (t.states.moments.empty())
-    refuse("accumulation is folded, and rule '" + t.states.rule + "' has no moments to fold into");
+  if (!t.states.folds)
+    refuse("accumulation is folded, which rule '" + t.states.rule + "' does not do");
 }
 
 inline void require_training(training const& t, model const& m) {

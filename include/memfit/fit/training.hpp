@@ -27,6 +27,7 @@ struct state_cost {
   std::string rule, format;
   std::vector<moment_cost> moments;
   std::int64_t min_quantized = 4096;
+  bool folds = true;  ///< the gradients of micro-batches into the moments; see gradient_release
   /// What an optimizer of so many tensors takes besides.
   std::int64_t (*shared_bytes)(std::int64_t tensors) = nullptr;
 };

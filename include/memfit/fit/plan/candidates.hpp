@@ -115,7 +115,7 @@ class candidates {
     return t;
   }
 
-  std::vector<gathering> gatherings(std::int64_t micro) const {
+  std::vector<gathering> gatherings(std::int64_t micro, state_cost const& states) const {
     auto const& offered = wanted_.offered;
     std::vector<gathering> all;
     auto const add = [&](bool has, accumulation a, bool release) {
@@ -130,7 +130,7 @@ class candidates {
     }
     add(offered.fp32_sums, accumulation::fp32, false);
     add(offered.bf16_sums, accumulation::bf16, false);
-    add(offered.folds, accumulation::folded, true);
+    add(offered.folds && states.folds, accumulation::folded, true);
     return all;
   }
 
@@ -145,7 +145,7 @@ class candidates {
     for (auto const micro : micro_batches()) {
       auto const& costs = costs_.of({micro, wanted_.seq, s.column.cost.element_bytes},
                                     device_.at(s.column.cost.element_bytes));
-      for (auto const& g : gatherings(micro))
+      for (auto const& g : gatherings(micro, s.states.cost))
         for (bool const offloads : {false, true}) {
           if (offloads && !wanted_.offered.offloads_states) continue;
           auto t = training_of(s, micro, g);

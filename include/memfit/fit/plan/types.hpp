@@ -58,7 +58,7 @@ struct wanted {
   fit::precision precision = precision::bits24;  ///< at least
   bool clips = false;                            ///< by the norm of all gradients
   std::int64_t bytes = 0;                        ///< to plan for; 0: those of the device
-  offers offered;
+  offers offered = {};
 };
 
 /// How a schedule keeps activations.

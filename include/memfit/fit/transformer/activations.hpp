@@ -17,10 +17,10 @@ namespace memfit::fit::detail {
 
 inline void require_pass(transformer_shape const& s, pass const& p) {
   constexpr std::int64_t most = std::int64_t{1} << 40;
-  require(s, "batch", p.batch, 1, most);
-  require(s, "seq", p.seq, 1, s.family == family::llama ? most : s.context);
-  require(s, "element_bytes", p.element_bytes, 1, 8);
-  require(s, "tensor_ranks", p.tensor_ranks, 1, s.heads);
+  require_between(s, "batch", p.batch, 1, most);
+  require_between(s, "seq", p.seq, 1, s.family == family::llama ? most : s.context);
+  require_between(s, "element_bytes", p.element_bytes, 1, 8);
+  require_between(s, "tensor_ranks", p.tensor_ranks, 1, s.heads);
 }
 
 /// Work of a stage: floating-point operations of products, and bytes that pass by.

@@ -37,8 +37,8 @@ namespace detail {
   throw argument_error("memfit::fit::transformer: model '" + s.name + "': " + why);
 }
 
-inline void require(transformer_shape const& s, char const* what, std::int64_t value,
-                    std::int64_t least, std::int64_t most) {
+inline void require_between(transformer_shape const& s, char const* what, std::int64_t value,
+                            std::int64_t least, std::int64_t most) {
   if (value < least || value > most)
     refuse(s, std::string(what) + " is " + std::to_string(value) + ", must be at least " +
                   std::to_string(least) + " and at most " + std::to_string(most));
@@ -58,14 +58,14 @@ inline std::int64_t product(transformer_shape const& s,
 
 inline void require_shape(transformer_shape const& s) {
   constexpr std::int64_t most = std::int64_t{1} << 24;
-  require(s, "layers", s.layers, 1, std::int64_t{1} << 16);
-  require(s, "heads", s.heads, 1, most);
-  require(s, "channels", s.channels, 1, most);
-  require(s, "vocabulary", s.vocabulary, 1, most);
-  require(s, "context", s.context, 1, most);
-  require(s, "wide", s.wide, 0, most);
-  require(s, "kv_heads", s.kv_heads, 0, s.heads);
-  require(s, "token_types", s.token_types, 0, most);
+  require_between(s, "layers", s.layers, 1, std::int64_t{1} << 16);
+  require_between(s, "heads", s.heads, 1, most);
+  require_between(s, "channels", s.channels, 1, most);
+  require_between(s, "vocabulary", s.vocabulary, 1, most);
+  require_between(s, "context", s.context, 1, most);
+  require_between(s, "wide", s.wide, 0, most);
+  require_between(s, "kv_heads", s.kv_heads, 0, s.heads);
+  require_between(s, "token_types", s.token_types, 0, most);
   if (s.channels % s.heads != 0)
     refuse(s, std::to_string(s.channels) + " channels do not divide into " +
                   std::to_string(s.heads) + " heads");
