@@ -96,7 +96,7 @@ class release_engine_on final
 }  // namespace detail
 
 /// Steps each stage's parameters as soon as its gradients are complete: `stepping` is an optimizer,
-/// or what has its size, check_some and step_some, and outlives this.
+/// or what has its size, count, folds, check_some and step_some, and outlives this.
 ///
 ///     release.begin(scaler.scale());              // or begin(), without a loss scale
 ///     backward(model, [&](stage& s) { release.complete(s.first_parameter, s.gradients); });
@@ -367,7 +367,8 @@ class gradient_release {
     else
       stepping_->step_some(alike_, alike_gradients_, g);
     for (std::size_t i = 0; i < alike_.size(); ++i)
-      if (alike_gradients_[i].data != nullptr) tensors_[alike_[i]] = {micro_batch_, number + 1};
+      if (alike_gradients_[i].data != nullptr || stepping_->count(alike_[i]) == 0)
+        tensors_[alike_[i]] = {micro_batch_, number + 1};
   }
 
   Optimizer* stepping_;
