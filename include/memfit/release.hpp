@@ -109,12 +109,11 @@ class release_engine_on final
 ///
 /// - Clipping: the norm of a window is known when all its stages are stepped. A stage is clipped by
 ///   the norm of the last window or by that of this one so far, whichever is larger: multiplied by
-///   min(1, clip_norm / that). No stage is stepped with a gradient beyond clip_norm; in the first
+///   min(1, clip_norm / that). So no stage's gradient counts as more than clip_norm; in the first
 ///   window, for which load() can give a norm, earlier stages are clipped less than later ones.
 /// - A loss scale or clipping: a stage with a gradient that is not finite skips itself and all
-/// later
-///   ones of its window, and the scaler backs off; earlier stages stay stepped. The norm of such a
-///   window does not become the reference. The optimizer's step would skip all stages.
+///   later stages of its window, and the scaler backs off; earlier ones stay stepped, where the
+///   optimizer's step would skip all. The norm of such a window is no later window's reference.
 /// - Several micro-batches (begin_folded), for rules that fold: see micro_batch.
 ///
 /// Ordered on the executor, waits for nothing; a window can be captured in a graph once a window
@@ -171,9 +170,9 @@ class gradient_release {
   /// Moments are rounded once for each micro-batch. Formats with scales of 16 bits (root8,
   /// companded8, packed4) round these up every time, by up to 1/128, which the decay of a window
   /// has to outweigh: with beta2 = 0.95 and gradients of root8 that are mostly noise, second
-  /// moments were on average 5 % too large in windows of 4 micro-batches and 3.6 times in windows
-  /// of 16, and grew without end in windows of 64. Keep such windows to 8, or the moments in
-  /// another format.
+  /// moments were on average 5 % too large in windows of 4 micro-batches and 3.6 times as large in
+  /// windows of 16, and grew without end in windows of 64. Keep such windows to 8, or the moments
+  /// in another format.
   ///
   /// Throws order_error outside a folded window and for more items than it has.
   void micro_batch(std::int64_t items) {
@@ -263,8 +262,8 @@ class gradient_release {
            [&] { engine_->copy_to_host(&norm, &numbers()->norm, sizeof norm); });
     return norm;
   }
-  /// The next window is clipped by this norm; 0: not at all. Throws argument_error for a norm that
-  /// is negative or not finite, order_error within a window. Waits.
+  /// The next window is clipped by this norm, at least; 0: by its own so far alone. Throws
+  /// argument_error for a norm that is negative or not finite, order_error within a window. Waits.
   void load(double norm) {
     require_between("gradient_release::load");
     if (!(norm >= 0) || !is_finite(norm))
