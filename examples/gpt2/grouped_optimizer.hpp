@@ -64,8 +64,10 @@ class grouped_optimizer final : public optimizer<T> {
       opt_.step_some(indices, gradients, gate);
   }
 
-  [[nodiscard]] index state_bytes() const override { return opt_.describe().state_bytes; }
-  [[nodiscard]] index kept_bytes() const override { return opt_.describe().kept_bytes; }
+  [[nodiscard]] std::vector<float> values(std::size_t parameter, index first,
+                                          index count) const override {
+    return opt_.parameter_sync(parameter, first, count);
+  }
   void add_states(state_parts& to) override {
     using part = decltype(memfit::states(opt_));
     to.push_back(std::make_unique<part>(memfit::states(opt_)));

@@ -46,9 +46,10 @@ class optimizer {
   virtual void step_some(const std::vector<std::size_t>& indices,
                          const std::vector<memfit::scalar_view>& gradients,
                          const memfit::gate& gate, const memfit::window_part& part) = 0;
-  [[nodiscard]] virtual index state_bytes() const = 0;
-  // What it keeps beside parameters of 16 bits, so that they have more precision.
-  [[nodiscard]] virtual index kept_bytes() const = 0;
+  // So many values of a parameter, by its place in `all`, from this element on, with what is kept
+  // beside them. Waits for the device.
+  [[nodiscard]] virtual std::vector<float> values(std::size_t parameter, index first,
+                                                  index count) const = 0;
   virtual void add_states(state_parts& to) = 0;
 };
 

@@ -7,6 +7,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "../shared/bytes.hpp"
+#include "hugging_face.hpp"
+
 namespace gpt2 {
 
 namespace {
@@ -47,9 +50,6 @@ void need_fraction(const char* option, double value) {
   need(value >= 0 && static_cast<float>(value) < 1, option, value, "at least 0 and less than 1");
 }
 
-// Far above any model, far below where products of sizes leave 64 bits.
-constexpr index largest_size = index{1} << 20;
-
 void need_size(const char* option, index value) {
   need(value >= 1 && value <= largest_size, option, value, "at least 1 and at most 1048576");
 }
@@ -73,11 +73,19 @@ void check_release(const options& o) {
         "take the gradients of micro-batches one by one");
 }
 
+bool is_same_place(const std::filesystem::path& a, const std::filesystem::path& b) {
+  std::error_code unknown;
+  return std::filesystem::weakly_canonical(a, unknown) ==
+         std::filesystem::weakly_canonical(b, unknown);
+}
+
 void check(const options& o) {
   need_size("--layers", o.sizes.layers);
   need_size("--heads", o.sizes.heads);
   need_size("--channels", o.sizes.channels);
   need_size("--context", o.sizes.context);
+  need(o.sizes.vocabulary >= 1 && o.sizes.vocabulary <= largest_vocabulary, "--vocabulary",
+       o.sizes.vocabulary, "at least 1 and at most 65536");
   need_size("--batch", o.batch);
   need_size("--seq", o.seq);
   if (o.sizes.channels % o.sizes.heads != 0)
@@ -91,6 +99,9 @@ void check(const options& o) {
   need_at_least(0, "--val-every", o.val_every);
   need_at_least(0, "--sample", o.sample);
   need_at_least(0, "--save-every", o.save_every);
+  if (o.init && o.resume) throw user_error("--init and --resume cannot both be given");
+  if (o.save && o.exported && is_same_place(*o.save, *o.exported))
+    throw user_error("--save and --export name the same file");
   if (o.save_every > 0 && !o.save) throw user_error("--save-every needs --save FILE");
   need_at_least(0, "--seed", o.seed);
   need(o.threads >= 1 && o.threads <= 4096, "--threads", o.threads, "at least 1 and at most 4096");
@@ -124,8 +135,7 @@ void check(const options& o) {
                      ", which have " + offered);
   }
   if (o.parameters == column_choice::corrected &&
-      (o.precision != precision_choice::bf16 || o.optimizer != rule_choice::adamw ||
-       (o.state != state_choice::fp32 && o.state != state_choice::root8)))
+      !is_offered(o.optimizer, o.precision, o.parameters, o.state))
     throw user_error(
         "--parameters corrected needs --precision bf16, --optimizer adamw and --state "
         "fp32 or root8");
@@ -154,6 +164,12 @@ std::optional<memfit::loss_scaler_options> parse_loss_scale(const std::string& t
   return o;
 }
 
+index parse_bytes(const char* option, const std::string& text) {
+  auto const bytes = shared::bytes_in(text);
+  need(bytes.has_value(), option, text, "bytes, such as 500MB or 12GiB");
+  return *bytes;
+}
+
 std::string one_line(std::string text) {
   for (char& c : text)
     if (c == '\n') c = ' ';
@@ -164,8 +180,8 @@ std::string one_line(std::string text) {
 
 command_line parse(int argc, const char* const* argv) {
   options o;
-  config given;
-  std::string model = "small";
+  some_sizes given;
+  std::string model = "small", tokens{name_of(token_kinds, o.tokens)};
   std::string device{name_of(devices, o.device)};
   std::string rule{name_of(rules, o.optimizer)};
   std::string state{name_of(states, o.state)};
@@ -175,7 +191,7 @@ command_line parse(int argc, const char* const* argv) {
   std::string loss_scale;
   double clip_norm = 0, clip_percentile = 0;
   std::vector<std::string> data;
-  std::string log, save, resume, gradients, checkpoint, svg;
+  std::string log, save, resume, init, shared, gradients, checkpoint, svg, memory_limit, fit;
   o.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 
   CLI::App app{"Trains a GPT-2 on the bytes of text files, with memfit's optimizers.",
@@ -186,16 +202,22 @@ command_line parse(int argc, const char* const* argv) {
     return app.add_option(name, value, text)->group(group);
   };
   auto const add_default = [&](const char* name, auto& value, const std::string& text) {
-    add(name, value, text)->capture_default_str();
+    return add(name, value, text)->capture_default_str();
   };
 
-  add_default("--model", model, names(models, "|"));
-  auto* const layers = add("--layers", given.layers, "instead of the model's");
-  auto* const heads = add("--heads", given.heads, "instead of the model's");
-  auto* const channels = add("--channels", given.channels, "instead of the model's");
-  auto* const context = add("--context", given.context, "instead of the model's");
+  auto* const named = add("--model", model, names(models, "|"))->capture_default_str();
+  add("--layers", given.layers, "instead of the model's");
+  add("--heads", given.heads, "instead of the model's");
+  add("--channels", given.channels, "instead of the model's");
+  add("--context", given.context, "instead of the model's");
+  add("--vocabulary", given.vocabulary, "instead of the model's");
+  auto* const begun = add("--init", init,
+                          "file that transformers keeps a GPT-2 in (model.safetensors):\nits "
+                          "weights, and its sizes unless they are given");
   group = "Data";
   add("--data", data, "files or folders (default: the system's licence texts)");
+  add_default("--tokens", tokens,
+              names(token_kinds, "|") + "\nof the data: text, or numbers, little endian");
   add_default("--batch", o.batch, "windows per step");
   auto* const seq = add("--seq", o.seq, "tokens per window (default: the context)");
   add_default("--seed", o.seed, "of initial parameters, batches and sample");
@@ -205,10 +227,11 @@ command_line parse(int argc, const char* const* argv) {
   add_default("--warmup", o.warmup, "steps of rising learning rate");
   add_default("--weight-decay", o.weight_decay, "of matrices");
   add_default("--optimizer", rule, names(rules, "|"));
-  add_default("--state", state, names(states, "|"));
-  add_default("--precision", precision,
-              names(precisions, "|") + "\nof parameters, activations and gradients");
-  add_default(
+  auto* const stated = add_default("--state", state, names(states, "|"));
+  auto* const precise =
+      add_default("--precision", precision,
+                  names(precisions, "|") + "\nof parameters, activations and gradients");
+  auto* const stored = add_default(
       "--parameters", column,
       names(parameter_columns, "|") + "\nkept beside 16 bits: what fp32 has more, or 8 bits");
   auto* const scaled =
@@ -216,9 +239,8 @@ command_line parse(int argc, const char* const* argv) {
           std::string{loss_scale_words} + " (default: dynamic for fp16, else none)");
   auto* const micro = add("--micro-batch", o.micro_batch,
                           "windows per pass; their gradients are summed (default: all)");
-  auto* const summed =
-      add("--accumulate-in", sum, names(sum_types, "|") + "\nof the sums over micro-batches");
-  summed->capture_default_str();
+  auto* const summed = add_default("--accumulate-in", sum,
+                                   names(sum_types, "|") + "\nof the sums over micro-batches");
   auto* const limited = add("--clip-norm", clip_norm, "largest norm of the gradients of a step");
   auto* const ranked =
       add("--clip-percentile", clip_percentile, "clip to this percentile of the last 100 norms");
@@ -242,6 +264,11 @@ command_line parse(int argc, const char* const* argv) {
   auto* const report = add("--checkpoint-report", svg, "show the schedule, and write it as SVG")
                            ->expected(0, 1)
                            ->type_name("[FILE.svg]");
+  auto* const fitting = add("--fit", fit,
+                            "bytes (12GiB) that the process may take: turns on, of what is not "
+                            "given, whatever makes it fit");
+  auto* const bounded = add("--memory-limit", memory_limit,
+                            "bytes (12GiB) that the run's memory may not pass: it ends instead");
   group = "Output";
   add_default("--val-every", o.val_every, "steps between validations (0: at the end only)");
   auto* const logged = add("--log", log, "file that takes a JSON line per step");
@@ -249,8 +276,10 @@ command_line parse(int argc, const char* const* argv) {
                              "file that takes the gradients of a few tensors at every step");
   auto* const saved = add("--save", save, "file for weights and states (safetensors), at the end");
   add_default("--save-every", o.save_every, "and after every so many steps (0: at the end only)");
+  auto* const exported =
+      add("--export", shared, "file for weights as transformers loads them, at the end");
   auto* const resumed = add("--resume", resume, "file that --save wrote, to go on from");
-  add_default("--sample", o.sample, "bytes of text to generate at the end");
+  add_default("--sample", o.sample, "tokens of text to generate at the end");
   add_default("--temperature", o.temperature, "of the sample");
 
   try {
@@ -261,11 +290,11 @@ command_line parse(int argc, const char* const* argv) {
     throw user_error(one_line(wrong.what()) + " (gpt2_train --help lists the options)");
   }
 
-  o.sizes = choose(models, "--model", model);
-  if (*layers) o.sizes.layers = given.layers;
-  if (*heads) o.sizes.heads = given.heads;
-  if (*channels) o.sizes.channels = given.channels;
-  if (*context) o.sizes.context = given.context;
+  auto const of_model = choose(models, "--model", model);
+  if (*begun) o.init = init;
+  auto const asked = given.over(of_model);
+  o.sizes = o.init ? sizes_in(*o.init, *named ? all_of(asked) : given) : asked;
+  o.tokens = choose(token_kinds, "--tokens", tokens);
   if (!*seq) o.seq = o.sizes.context;
   o.device = choose(devices, "--device", device);
   o.optimizer = choose(rules, "--optimizer", rule);
@@ -284,12 +313,21 @@ command_line parse(int argc, const char* const* argv) {
   if (*logged) o.log = log;
   if (*captured) o.captured_gradients = gradients;
   if (*saved) o.save = save;
+  if (*exported) o.exported = shared;
   if (*resumed) o.resume = resume;
   if (*kept) o.checkpoint = parse_checkpoint(checkpoint);
   if (o.release && *summed)
     throw user_error("--release cannot be given with --accumulate-in: it has no sums");
   o.checkpoint_report = static_cast<bool>(*report);
   if (!svg.empty()) o.checkpoint_svg = svg;
+  if (*fitting) o.fit = parse_bytes("--fit", fit);
+  o.fixed = {.precision = static_cast<bool>(*precise),
+             .state = static_cast<bool>(*stated),
+             .parameters = static_cast<bool>(*stored),
+             .micro_batch = static_cast<bool>(*micro),
+             .accumulate_in = static_cast<bool>(*summed),
+             .checkpoint = static_cast<bool>(*kept)};
+  if (*bounded) o.memory_limit = parse_bytes("--memory-limit", memory_limit);
   check(o);
   return {.train = o, .text = {}};
 }

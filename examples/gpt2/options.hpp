@@ -15,9 +15,16 @@
 
 namespace gpt2 {
 
+// Options that were given, which --fit leaves as they are.
+struct fixed_options {
+  bool precision = false, state = false, parameters = false, micro_batch = false,
+       accumulate_in = false, checkpoint = false;
+};
+
 struct options {
   config sizes;
   std::vector<std::filesystem::path> data;
+  token_choice tokens = token_choice::bytes;
   index steps = 300, batch = 8, micro_batch = 0, seq = 0, warmup = 20, val_every = 0;
   double lr = 1e-3, weight_decay = 0.1;
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, momentum = 0.9;
@@ -36,7 +43,11 @@ struct options {
   bool release = false;  // of gradients, stage by stage
   bool checkpoint_report = false;
   std::optional<std::filesystem::path> checkpoint_svg;
+  std::optional<index> memory_limit;  // of what the run allocates
+  std::optional<index> fit;           // what the process may take
+  fixed_options fixed;
   std::optional<std::filesystem::path> log, save, resume, captured_gradients;
+  std::optional<std::filesystem::path> init, exported;
   index save_every = 0;
   index sample = 0;
   double temperature = 0.8;

@@ -9,9 +9,13 @@
 #include <memfit/checkpoint/plan/simple.hpp>
 #include <memfit/core/error.hpp>
 
+#include "counted_memory.hpp"
 #include "data.hpp"
 #include "device.hpp"
+#include "fitting.hpp"
+#include "free_memory.hpp"
 #include "gradient_file.hpp"
+#include "hugging_face.hpp"
 #include "interrupt.hpp"
 #include "log.hpp"
 #include "model.hpp"
@@ -25,8 +29,13 @@ namespace gpt2 {
 
 namespace {
 
-// Enough for two runs to be compared to a fraction of a percent.
-constexpr index validation_tokens = 32768;
+// Enough for two runs to be compared to a fraction of a percent, but no more than a run learns
+// from.
+index validation_tokens(const options& o) {
+  constexpr index most = 32768;
+  index const of_step = o.batch * o.seq;
+  return o.steps < most / of_step ? o.steps * of_step : most;
+}
 
 using clock = std::chrono::steady_clock;
 
@@ -64,21 +73,22 @@ config sizes_of_gradients(const options& o) {
 }
 
 template <class T>
-std::unique_ptr<device<T>> open(const options& o) {
-  return o.device == device_choice::cuda ? open_cuda<T>() : open_host<T>(o.threads);
+std::unique_ptr<device<T>> open(const options& o, budget& counts) {
+  return o.device == device_choice::cuda ? open_cuda<T>(counts) : open_host<T>(o.threads, counts);
 }
 
 template <class T>
 class run {
  public:
-  explicit run(const options& o)
+  run(const options& o, corpus text)
       : options_{o},
-        text_{load(o.data.empty() ? default_data() : o.data, o.seq)},
-        held_out_{cover(text_.validation, {o.micro_batch, o.seq}, validation_tokens)} {
-    initialize(parameters_, o.seed);
+        text_{std::move(text)},
+        held_out_{cover(text_.validation, {o.micro_batch, o.seq}, validation_tokens(o))} {
+    begin();
     optimizer_ = device_->make_optimizer(settings_of(o), parameters_);
     update_ = device_->make_update(settings_of_update(o), gradients_, *optimizer_);
-    if (o.save) require_writable(*o.save, text_.files);
+    if (o.save) require_writable("--save", *o.save, text_.files);
+    if (o.exported) require_place_for_weights(*o.exported, sizes_, text_.files);
     if (o.resume) begin_where_it_stopped();
     plan_checkpoints();
     if (o.release) network_.set_after_backward([this](index stage) { release(stage); });
@@ -104,6 +114,7 @@ class run {
     } while (!is_last() && !interrupted());
     line.end();
     if (options_.save) save_states();
+    if (options_.exported) export_weights();
     conclude(seconds_since(start));
     print_sample();
     return is_last() ? outcome::finished : outcome::interrupted;
@@ -111,6 +122,19 @@ class run {
 
  private:
   [[nodiscard]] bool is_last() const { return step_ == options_.steps; }
+
+  void begin() {
+    if (options_.init)
+      read_weights(*options_.init, parameters_);
+    else
+      initialize(parameters_, options_.seed);
+  }
+  void export_weights() {
+    write_weights(*options_.exported, sizes_, parameters_,
+                  [this](std::size_t parameter, index first, index count) {
+                    return optimizer_->values(parameter, first, count);
+                  });
+  }
 
   // Everything that the next step depends on besides the options and the data.
   state_parts parts() {
@@ -155,7 +179,8 @@ class run {
       r.val_loss = val_loss_ = validate();
     r.seconds_left = seconds_since(run_start) / static_cast<double>(step - resumed_at_) *
                      static_cast<double>(r.steps - step);
-    r.bytes = count_bytes();
+    r.bytes = budget_.peak();
+    r.total_bytes = budget_.peak_total();
     r.peak_rss = peak_rss();
     r.checkpoint = options_.checkpoint.text;
     r.planned_activations = plan_.peak;
@@ -206,6 +231,13 @@ class run {
                        "'");
   }
 
+  // Text, the batches that are cut from it, and those that are held out.
+  [[nodiscard]] index bytes_of_data() const {
+    index bytes = text_.bytes() + 2 * step_shape_.rows() * static_cast<index>(sizeof(token));
+    for (auto const& b : held_out_) bytes += b.bytes();
+    return bytes;
+  }
+
   // Windows of a batch, from `first` on.
   void place(const batch& b, index first, extent shape) {
     index const start = first * shape.seq;
@@ -234,26 +266,21 @@ class run {
 
   [[nodiscard]] double product_seconds() const { return on_.product_seconds().value_or(0); }
 
-  byte_counts count_bytes() {
-    index tokens = batch_.bytes() + inputs_.bytes() + targets_.bytes();
-    for (auto const& b : held_out_) tokens += b.bytes();
-    return {.parameters = parameters_.bytes() + optimizer_->kept_bytes(),
-            .gradients = gradients_.bytes() + update_->bytes(),
-            .states = optimizer_->state_bytes(),
-            .activations = runner_->arena_bytes(),
-            .workspace = on_.scratch_bytes() + tokens};
-  }
-
   void introduce() {
-    std::printf("model: %lld layers, %lld heads, %lld channels, context %lld, %lld parameters\n",
-                static_cast<long long>(sizes_.layers), static_cast<long long>(sizes_.heads),
-                static_cast<long long>(sizes_.channels), static_cast<long long>(sizes_.context),
-                static_cast<long long>(parameters_.bytes() / static_cast<index>(sizeof(T))));
+    std::printf(
+        "model: %lld layers, %lld heads, %lld channels, context %lld, vocabulary %lld, %lld "
+        "parameters\n",
+        static_cast<long long>(sizes_.layers), static_cast<long long>(sizes_.heads),
+        static_cast<long long>(sizes_.channels), static_cast<long long>(sizes_.context),
+        static_cast<long long>(sizes_.vocabulary),
+        static_cast<long long>(parameters_.bytes() / static_cast<index>(sizeof(T))));
+    if (options_.init) std::printf("weights: from %s\n", options_.init->c_str());
     if (options_.resume)
       std::printf("resumed: after step %lld, from %s\n", static_cast<long long>(step_),
                   options_.resume->c_str());
-    std::printf("data: %zu files, %zu bytes to train on, %zu held out\n", text_.files.size(),
-                text_.train.size(), text_.validation.size());
+    std::printf("data: %zu files, %lld %s to train on, %lld held out\n", text_.files.size(),
+                static_cast<long long>(text_.train.size()), std::string{format_.unit()}.c_str(),
+                static_cast<long long>(text_.validation.size()));
     std::printf("training: %lld steps of %lld x %lld tokens, %s with states in %s, %s\n",
                 static_cast<long long>(options_.steps), static_cast<long long>(step_shape_.batch),
                 static_cast<long long>(shape_.seq),
@@ -280,43 +307,44 @@ class run {
     if (!is_last()) std::printf("interrupted\n");
     std::printf("%lld steps in %.1f s", static_cast<long long>(step_ - resumed_at_), seconds);
     if (step_seconds_ > 0) {
-      std::printf(", ");
       if (on_.product_seconds())
-        std::printf("matrix products %.0f %% and ",
+        std::printf(", matrix products %.0f %% of each step",
                     100 * (product_seconds() - other_product_seconds_) / step_seconds_);
       if (!options_.release)
-        std::printf("the optimizer %.1f %% of each step", 100 * update_seconds_ / step_seconds_);
+        std::printf(", the optimizer %.1f %%", 100 * update_seconds_ / step_seconds_);
     }
     if (val_loss_) std::printf(", last validation loss %.4f", *val_loss_);
-    auto const b = count_bytes();
-    std::printf(
-        "\nbytes: parameters %s, gradients %s, states %s, activations %s, workspace %s, peak %s\n",
-        readable_bytes(b.parameters).c_str(), readable_bytes(b.gradients).c_str(),
-        readable_bytes(b.states).c_str(), readable_bytes(b.activations).c_str(),
-        readable_bytes(b.workspace).c_str(), readable_bytes(peak_rss()).c_str());
+    std::printf("\nbytes: %s, together %s, peak %s\n", budget_.peak().text().c_str(),
+                readable_bytes(budget_.peak_total()).c_str(), readable_bytes(peak_rss()).c_str());
   }
 
   void print_sample() {
     if (options_.sample == 0) return;
-    auto const text = sample(
-        memory_, sizes_, shape_.seq, network_, *runner_,
-        {.bytes = options_.sample, .temperature = options_.temperature, .seed = options_.seed});
-    std::printf("sample:\n%s\n", printable(text).c_str());
+    auto const sampled = sample(
+        workspace_, format_, shape_.seq, network_, *runner_,
+        {.tokens = options_.sample, .temperature = options_.temperature, .seed = options_.seed});
+    std::printf("sample:\n%s\n", printable(sampled, format_).c_str());
   }
 
   const options& options_;
   config sizes_ = options_.sizes;
+  token_format format_{options_.tokens, sizes_.vocabulary};
   extent step_shape_{options_.batch, options_.seq};
   extent shape_{options_.micro_batch, options_.seq};  // of one pass
   corpus text_;
   std::vector<batch> held_out_;
   batch batch_;
-  std::unique_ptr<device<T>> device_ = open<T>(options_);
+  budget budget_{options_.memory_limit};
+  reservation data_{budget_, category::workspace, bytes_of_data()};
+  std::unique_ptr<device<T>> device_ = open<T>(options_, budget_);
   backend<T>& on_ = device_->network();
-  memory& memory_ = on_.own_memory();
-  tensor<token> inputs_{"inputs", {shape_.rows()}, memory_};
-  tensor<token> targets_{"targets", {shape_.rows()}, memory_};
-  weights<T> parameters_{sizes_, memory_}, gradients_{sizes_of_gradients(options_), memory_};
+  counted_memory workspace_{on_.own_memory(), budget_, category::workspace};
+  counted_memory for_parameters_{on_.own_memory(), budget_, category::parameters};
+  counted_memory for_gradients_{on_.own_memory(), budget_, category::gradients};
+  tensor<token> inputs_{"inputs", {shape_.rows()}, workspace_};
+  tensor<token> targets_{"targets", {shape_.rows()}, workspace_};
+  weights<T> parameters_{sizes_, for_parameters_},
+      gradients_{sizes_of_gradients(options_), for_gradients_};
   model<T> network_{on_, sizes_, shape_, parameters_, gradients_};
   std::unique_ptr<optimizer<T>> optimizer_;
   std::unique_ptr<update<T>> update_;
@@ -331,6 +359,26 @@ class run {
   std::optional<double> val_loss_;
 };
 
+index free_bytes(const options& o) {
+  budget uncounted;
+  return o.device == device_choice::cuda ? open_cuda<float>(uncounted)->free_bytes()
+                                         : free_host_bytes();
+}
+
+// As they are, or as --fit makes them; before anything large is allocated.
+options that_fit(const options& given, const corpus& text) {
+  index const tokens = 2 * (given.batch * given.seq + validation_tokens(given));
+  surroundings const here{text.bytes() + tokens * static_cast<index>(sizeof(token)),
+                          free_bytes(given)};
+  if (!given.fit) {
+    require_room(given, here);
+    return given;
+  }
+  auto const f = fitted(given, here);
+  std::printf("%s", f.text.c_str());
+  return f.chosen;
+}
+
 }  // namespace
 
 double learning_rate(const options& o, index step) {
@@ -341,14 +389,17 @@ double learning_rate(const options& o, index step) {
   return o.lr * (last + (1 - last) * 0.5 * (1 + std::cos(std::numbers::pi * done)));
 }
 
-outcome train(const options& o) {
+outcome train(const options& given) {
+  auto text = load(given.data.empty() ? default_data() : given.data,
+                   {given.tokens, given.sizes.vocabulary}, given.seq);
+  auto const o = that_fit(given, text);
   switch (o.precision) {
     case precision_choice::fp32:
-      return run<float>{o}();
+      return run<float>{o, std::move(text)}();
     case precision_choice::bf16:
-      return run<bf16>{o}();
+      return run<bf16>{o, std::move(text)}();
     case precision_choice::fp16:
-      return run<fp16>{o}();
+      return run<fp16>{o, std::move(text)}();
   }
   return outcome::finished;
 }

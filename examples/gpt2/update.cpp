@@ -88,13 +88,6 @@ void update<T>::tell(report& r) const {
 }
 
 template <class T>
-index update<T>::bytes() const {
-  index bytes = 0;
-  where_sums(sums_, [&](auto const& sums) { bytes = sums.bytes(); });
-  return bytes;
-}
-
-template <class T>
 void update<T>::add_states(state_parts& to) {
   auto const add = [&](auto& of) {
     using part = decltype(memfit::states(of));

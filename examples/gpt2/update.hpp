@@ -64,9 +64,6 @@ class update {
   // Fills in what is known after the step. Waits for the device.
   void tell(report& r) const;
 
-  // Of the sums.
-  [[nodiscard]] index bytes() const;
-
   void add_states(state_parts& to);
 
  private:

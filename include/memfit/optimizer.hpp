@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -85,8 +84,8 @@ class optimizer {
       throw argument_error("memfit::optimizer: min_quantized is " +
                            std::to_string(options_.min_quantized));
     naming_all("optimizer", [&] {
-      nonfinite_ = engine_->allocate(sizeof(std::uint64_t));
-      engine_->fill(nonfinite_.data(), 0, nonfinite_.bytes());
+      static_assert(sizeof(std::uint64_t) == detail::counter_bytes);
+      nonfinite_ = engine_->zeroed(detail::counter_bytes);
     });
   }
 
@@ -338,6 +337,22 @@ class optimizer {
     return count;
   }
 
+  /// `count` values of a parameter from element `first` on, as steps go on from them: with what the
+  /// column keeps beside what the tensor shows. Waits for the executor.
+  std::vector<float> parameter_sync(std::size_t index, std::int64_t first,
+                                    std::int64_t count) const {
+    require_index("optimizer::parameter_sync", index);
+    auto const& e = entries_[index];
+    if (first < 0 || count < 0 || first > e.count || count > e.count - first)
+      detail::refuse("optimizer::parameter_sync", e.name,
+                     "elements " + std::to_string(first) + " to " + std::to_string(first) + " + " +
+                         std::to_string(count) + " of " + std::to_string(e.count));
+    std::vector<float> values;
+    naming_one("optimizer::parameter_sync", index,
+               [&] { values = decode_parameter(e, first, count); });
+    return values;
+  }
+
   /// The values of one moment, decoded on the host. Waits for the executor.
   std::vector<float> moment_sync(std::size_t index, int slot) const {
     require_index("optimizer::moment_sync", index);
@@ -541,12 +556,9 @@ class optimizer {
 
   /// The next of a row of zeroed counters in the executor's memory.
   std::int64_t* fresh_counter() {
-    constexpr std::size_t row = 512;
-    if (entries_.size() / row >= counters_.size()) {
-      buffer zeroed = engine_->allocate(row * sizeof(std::int64_t));
-      engine_->fill(zeroed.data(), 0, zeroed.bytes());
-      counters_.push_back(std::move(zeroed));
-    }
+    constexpr auto row = index_of(detail::counters_in_row);
+    if (entries_.size() / row >= counters_.size())
+      counters_.push_back(engine_->zeroed(detail::counters_in_row * detail::counter_bytes));
     return static_cast<std::int64_t*>(counters_[entries_.size() / row].data()) +
            entries_.size() % row;
   }
@@ -637,19 +649,18 @@ class optimizer {
   template <class Storage>
   moment_buffers fresh_moment(std::int64_t count) const {
     static_assert(Storage::codec::zero == 0 || Storage::code_size == 1);
-    constexpr auto zero = Storage::codec::zero * (Storage::width == 4 ? 0x11u : 1u);
     moment_buffers m;
-    m.codes = engine_->allocate(Storage::code_bytes(count));
-    engine_->fill(m.codes.data(), static_cast<unsigned char>(zero), m.codes.bytes());
-    m.scales = engine_->allocate(Storage::scale_bytes(count));
-    engine_->fill(m.scales.data(), 0, m.scales.bytes());
+    m.codes = engine_->allocate(Storage::code_bytes(count), memory_use::moments);
+    engine_->fill(m.codes.data(), Storage::zero_byte, m.codes.bytes());
+    m.scales = engine_->zeroed(Storage::scale_bytes(count), memory_use::scales);
     return m;
   }
 
   buffer fresh_kept(entry const& e) const {
     using kept = typename column::kept;
     if constexpr (!std::is_void_v<kept>) {
-      buffer all = engine_->allocate(e.count * static_cast<std::int64_t>(sizeof(kept)));
+      buffer all =
+          engine_->allocate(e.count * static_cast<std::int64_t>(sizeof(kept)), memory_use::kept);
       constexpr std::int64_t at_once = std::int64_t{1} << 16;
       std::vector<typename column::code> seen(at_once);
       std::vector<kept> values(at_once);
@@ -759,6 +770,26 @@ class optimizer {
     }
   }
 
+  std::vector<float> decode_parameter(entry const& e, std::int64_t first,
+                                      std::int64_t count) const {
+    using kept = typename column::kept;
+    std::vector<typename column::code> seen(index_of(count));
+    engine_->copy_to_host(seen.data(), static_cast<typename column::code*>(e.visible) + first,
+                          count * bytes_of(kind_of<element>));
+    std::vector<float> values(index_of(count));
+    if constexpr (std::is_void_v<kept>) {
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = column::decode_visible(std::uint32_t{seen[i]});
+    } else {
+      std::vector<kept> rest(index_of(count));
+      engine_->copy_to_host(rest.data(), static_cast<kept*>(e.kept.data()) + first,
+                            count * static_cast<std::int64_t>(sizeof(kept)));
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = column::decode(std::uint32_t{seen[i]}, std::uint32_t{rest[i]});
+    }
+    return values;
+  }
+
   template <int... I>
   std::vector<float> decode_slot(entry const& e, int slot, std::integer_sequence<int, I...>) const {
     std::vector<float> out(static_cast<std::size_t>(e.count));
@@ -793,7 +824,7 @@ class optimizer {
   std::int64_t generation_ = 0;
   std::vector<news> news_;
   std::vector<scalar_view> views_;
-  detail::occupied taken_;
+  detail::occupied<> taken_;
 };
 
 }  // namespace memfit

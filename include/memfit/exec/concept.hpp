@@ -151,7 +151,8 @@ concept stores_rule = format<Format> &&
 /// `dequantize<Storage>`; `sum<Column>(item, call)`, which adds one tensor to sums, and
 /// `sums<Column>()`, which makes a sum_list; `norms()`, which makes a norm_list; and
 /// `once(program)`, which calls a trivially copyable function object a single time, marked
-/// MEMFIT_HD. All are ordered; copies from and to the host wait.
+/// MEMFIT_HD. All are ordered; copies from and to the host wait. Where it has
+/// `allocate(bytes, memory_use)` besides, managers call that.
 template <class E>
 concept executor = std::copy_constructible<E> && requires(E const& e, void* p, void const* q) {
   { e.allocate(std::int64_t{1}) } -> std::same_as<buffer>;
@@ -160,5 +161,17 @@ concept executor = std::copy_constructible<E> && requires(E const& e, void* p, v
   e.copy_to_host(p, q, std::int64_t{1});
   e.fill(p, static_cast<unsigned char>(0), std::int64_t{1});
 };
+
+namespace detail {
+
+template <executor E>
+buffer allocate(E const& exec, std::int64_t bytes, memory_use use) {
+  if constexpr (requires { exec.allocate(bytes, use); })
+    return exec.allocate(bytes, use);
+  else
+    return exec.allocate(bytes);
+}
+
+}  // namespace detail
 
 }  // namespace memfit

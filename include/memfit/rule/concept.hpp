@@ -5,7 +5,6 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
-#include <iterator>
 #include <utility>
 
 #include "memfit/core/config.hpp"
