@@ -53,12 +53,12 @@ fit::column_choice cost_of(precision_choice precision, column_choice column) {
       return {memfit::cost_of_column<memfit::fp32>()};
     case precision_choice::bf16:
       if (column == column_choice::corrected)
-        return {memfit::cost_of_column<memfit::corrected<memfit::bf16>>(), bits24, 0.003,
+        return {memfit::cost_of_column<memfit::corrected<memfit::bf16>>(), bits24, 0.01,
                 "activations and gradients have 16 bits, parameters 24"};
-      return {memfit::cost_of_column<memfit::split<memfit::bf16>>(), bits24, 0.002,
+      return {memfit::cost_of_column<memfit::split<memfit::bf16>>(), bits24, 0.005,
               "activations and gradients have 16 bits, parameters all 32 of fp32"};
     case precision_choice::fp16:
-      return {memfit::cost_of_column<memfit::master<memfit::fp16>>(), bits24, 0.002,
+      return {memfit::cost_of_column<memfit::master<memfit::fp16>>(), bits24, 0.005,
               "activations and gradients have 16 bits, parameters all 32 of fp32"};
   }
   return {};
@@ -71,15 +71,15 @@ fit::state_choice cost_of(rule_choice rule, state_choice state) {
     case state_choice::fp32:
       return {cost};
     case state_choice::bf16:
-      return {cost, bits24, 0.003, "moments have 16 bits"};
+      return {cost, bits24, 0.005, "moments have 16 bits"};
     case state_choice::root8:
-      return {cost, bits24, 0.003, "moments have 8 bits"};
+      return {cost, bits24, 0.005, "moments have 8 bits"};
     case state_choice::dynamic8:
     case state_choice::float8:
     case state_choice::linear8:
       return {cost, bits24, 0.01, "moments have 8 bits, less close than those of root8"};
     case state_choice::packed4:
-      return {cost, fit::precision::bits16, 0.01, "moments have 4 bits"};
+      return {cost, fit::precision::bits16, 0.02, "moments have 4 bits"};
   }
   return {};
 }

@@ -2,6 +2,7 @@
 // Used by whoever describes a training configuration for fit/estimate.hpp.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -22,6 +23,10 @@ fit::moment_cost moment_cost_of() {
           &slot_storage<Rule, fp32, I>::code_bytes};
 }
 
+/// Scales of 16 bits are rounded up with every micro-batch; see gradient_release::micro_batch.
+template <class Stored>
+constexpr std::int64_t most_folded = Stored::scaled&& Stored::scale_size == 2 ? 8 : INT64_MAX;
+
 }  // namespace detail
 
 /// What optimizer<Rule, Format> takes for moments, and for what its tensors share in the host's
@@ -35,6 +40,9 @@ requires stores_rule<Rule, Format> && named<Rule> && named<Format> fit::state_co
                        .shared_bytes = &detail::shared_bytes};
   [&]<int... I>(std::integer_sequence<int, I...>) {
     (cost.moments.push_back(detail::moment_cost_of<Rule, Format, I>()), ...);
+    ((cost.most_folded =
+          (std::min)(cost.most_folded, detail::most_folded<slot_storage<Rule, Format, I>>)),
+     ...);
   }
   (std::make_integer_sequence<int, slot_count<Rule>>());
   return cost;

@@ -25,7 +25,7 @@ struct gathering {
 };
 
 /// What a gathering or clipping does to the results: at most one thing each.
-inline constexpr auto bf16_sums_loss = 0.003, folding_loss = 0.02, last_norm_loss = 0.005;
+inline constexpr auto bf16_sums_loss = 0.01, folding_loss = 0.15, last_norm_loss = 0.05;
 
 inline precision precision_of(gathering const& g, bool clips) {
   bool const sums_exactly =
@@ -130,7 +130,8 @@ class candidates {
     }
     add(offered.fp32_sums, accumulation::fp32, false);
     add(offered.bf16_sums, accumulation::bf16, false);
-    add(offered.folds && states.folds, accumulation::folded, true);
+    bool const stands = states.folds && (wanted_.batch - 1) / micro < states.most_folded;
+    add(offered.folds && stands, accumulation::folded, true);
     return all;
   }
 
