@@ -25,7 +25,7 @@ if command -v ninja >/dev/null; then export CMAKE_GENERATOR=${CMAKE_GENERATOR:-N
 echo "memfit: building gpt2_train"
 quietly cmake -S . -B "$out/tree" -DCMAKE_BUILD_TYPE=Release \
   -DMEMFIT_BUILD_TESTS=OFF -DMEMFIT_BUILD_BENCH=OFF -DMEMFIT_CUDA=OFF
-quietly cmake --build "$out/tree" --target gpt2_train -j "$(nproc)"
+quietly cmake --build "$out/tree" --target gpt2_train memfit_fit -j "$(nproc)"
 
 # The same seed and batches each time: only the format of the moments differs. linear8 is the control.
 for state in fp32 dynamic8 float8 linear8; do
@@ -38,3 +38,6 @@ for state in fp32 dynamic8 float8 linear8; do
 done
 
 python3 examples/quickstart/report.py "$out" fp32 dynamic8 float8 linear8
+
+printf '\nmemfit: would GPT-2 XL train on a card of 12 GB?\n'
+build/quickstart/tree/examples/fit/memfit_fit --model gpt2-xl --device rtx-3060-12g --batch 64 --seq 1024

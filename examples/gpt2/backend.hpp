@@ -45,8 +45,6 @@ class backend {
   [[nodiscard]] virtual memory& own_memory() = 0;
   // Returns when all earlier calls have taken effect.
   virtual void wait() = 0;
-  // Memory that it keeps for itself.
-  [[nodiscard]] virtual index scratch_bytes() const = 0;
   // The time that products took so far, where it is known.
   [[nodiscard]] virtual std::optional<double> product_seconds() const = 0;
 

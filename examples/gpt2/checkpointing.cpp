@@ -3,13 +3,12 @@
 #include <memfit/checkpoint/plan.hpp>
 #include <memfit/core/error.hpp>
 
-#include <array>
 #include <charconv>
-#include <cmath>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "../shared/bytes.hpp"
 #include "user_error.hpp"
 
 namespace gpt2 {
@@ -20,30 +19,6 @@ namespace {
 
 // Of the memory that is free, what is left to others and to what grows later.
 constexpr double margin = 0.1;
-
-constexpr std::array<std::pair<std::string_view, double>, 10> units{{{"", 1.0},
-                                                                     {"B", 1.0},
-                                                                     {"kB", 1e3},
-                                                                     {"MB", 1e6},
-                                                                     {"GB", 1e9},
-                                                                     {"TB", 1e12},
-                                                                     {"KiB", 0x1p10},
-                                                                     {"MiB", 0x1p20},
-                                                                     {"GiB", 0x1p30},
-                                                                     {"TiB", 0x1p40}}};
-
-struct quantity {
-  double number;
-  std::string_view unit;
-};
-
-std::optional<quantity> quantity_in(std::string_view text) {
-  double number = 0;
-  auto const* const end = text.data() + text.size();
-  auto const [rest, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
-  if (error != std::errc{}) return std::nullopt;
-  return quantity{number, {rest, static_cast<std::size_t>(end - rest)}};
-}
 
 [[noreturn]] void refuse(const std::string& text, const char* wanted) {
   throw user_error("--checkpoint is '" + text + "', but must be " + wanted);
@@ -61,19 +36,17 @@ index count_in(const std::string& text, std::string_view number) {
 checkpoint_choice budget_in(const std::string& text, std::string_view amount) {
   constexpr auto wanted = "followed by bytes, such as 500MB or 2GiB, or by a share, such as 25%";
   checkpoint_choice choice{.kind = checkpoint_kind::budget, .text = text};
-  auto const found = quantity_in(amount);
+  auto const found = shared::quantity_in(amount);
   if (!found) refuse(text, wanted);
   if (found->unit == "%") {
     choice.share = found->number / 100;
     if (!(choice.share > 0)) refuse(text, wanted);
     return choice;
   }
-  for (auto const& [unit, factor] : units)
-    if (double const bytes = found->number * factor; found->unit == unit && bytes < 0x1p62) {
-      choice.number = static_cast<index>(bytes);
-      if (choice.number >= 1) return choice;
-    }
-  refuse(text, wanted);
+  auto const bytes = shared::bytes_of(*found);
+  if (!bytes) refuse(text, wanted);
+  choice.number = *bytes;
+  return choice;
 }
 
 // Every stage runs once, in the variant that saves least.
@@ -115,6 +88,8 @@ checkpoint::schedule plan(const checkpoint_choice& choice, const checkpoint::cha
       return checkpoint::revolve(stages, choice.number);
     case checkpoint_kind::budget:
       return within_budget(choice, stages);
+    case checkpoint_kind::planned:
+      return choice.planned(stages);
     case checkpoint_kind::automatic:
       return within_free(stages, free_bytes());
   }
@@ -137,6 +112,10 @@ checkpoint_choice parse_checkpoint(const std::string& text) {
   if (auto const s = after("revolve:")) return {revolve, count_in(text, *s), 0, text};
   if (auto const b = after("budget:")) return budget_in(text, *b);
   refuse(text, ("one of " + std::string{checkpoint_words}).c_str());
+}
+
+checkpoint_choice planned_checkpoint(make_schedule how) {
+  return {.kind = checkpoint_kind::planned, .text = "fit", .planned = std::move(how)};
 }
 
 checkpoint::schedule plan_for(const checkpoint_choice& choice, const checkpoint::chain& stages,

@@ -12,13 +12,17 @@
 
 namespace gpt2 {
 
-enum class checkpoint_kind { none, selective, all, sqrt, every, revolve, budget, automatic };
+enum class checkpoint_kind { none, selective, all, sqrt, every, revolve, budget, automatic, planned };
+
+using make_schedule =
+    std::function<memfit::checkpoint::schedule(const memfit::checkpoint::chain&)>;
 
 struct checkpoint_choice {
   checkpoint_kind kind = checkpoint_kind::none;
   index number = 0;  // of every:K, revolve:S and budget:BYTES
   double share = 0;  // of budget:P%, of what keeping everything takes; else 0
   std::string text = "none";
+  make_schedule planned = {};  // of a plan of --fit
 
   // Whether the schedule follows from the times of the stages.
   [[nodiscard]] bool needs_times() const {
@@ -32,6 +36,8 @@ inline constexpr const char* checkpoint_words =
 // Throws user_error for a word that is none of these and for a number that is none. Bytes are
 // whole, with B, kB, MB, GB, TB, KiB, MiB, GiB or TiB, or without a unit.
 checkpoint_choice parse_checkpoint(const std::string& text);
+
+checkpoint_choice planned_checkpoint(make_schedule how);
 
 // The schedule for a chain whose first variants save everything and whose second ones leave out
 // what is cheap to compute again; `free_bytes` is asked for auto alone. Throws user_error for a

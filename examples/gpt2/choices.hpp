@@ -74,6 +74,15 @@ constexpr bool is_offered(rule_choice rule, precision_choice precision, state_ch
   bool const adamw = rule == rule_choice::adamw, exact = precision == precision_choice::fp32;
   return (adamw && exact) || ((adamw || exact) && state == state_choice::dynamic8);
 }
+
+// The same with what parameters are kept in.
+constexpr bool is_offered(rule_choice rule, precision_choice precision, column_choice column,
+                          state_choice state) {
+  if (column == column_choice::exact) return is_offered(rule, precision, state);
+  return rule == rule_choice::adamw && precision == precision_choice::bf16 &&
+         (state == state_choice::fp32 || state == state_choice::root8);
+}
+
 // What is kept beside parameters of 16 bits: all that they lack of float's precision, or 8 bits.
 inline constexpr std::array parameter_columns{
     named<column_choice>{"exact", column_choice::exact},

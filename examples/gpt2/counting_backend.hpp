@@ -11,7 +11,6 @@ class counting_backend final : public backend<T> {
  public:
   memory& own_memory() override { return host_memory(); }
   void wait() override {}
-  [[nodiscard]] index scratch_bytes() const override { return 0; }
   [[nodiscard]] std::optional<double> product_seconds() const override { return std::nullopt; }
 
   void multiply(matrix<const T>, matrix<const T>, matrix<T>, store, const T*) override {}

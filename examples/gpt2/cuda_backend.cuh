@@ -4,6 +4,7 @@
 #pragma once
 
 #include "backend.hpp"
+#include "counted_memory.hpp"
 #include "cuda_products.cuh"
 
 namespace gpt2 {
@@ -11,12 +12,15 @@ namespace gpt2 {
 template <class T>
 class cuda_backend final : public backend<T> {
  public:
-  explicit cuda_backend(const cuda_stream& stream)
-      : stream_{stream}, memory_{stream}, products_{stream, memory_} {}
+  // What products work in counts in the budget.
+  cuda_backend(const cuda_stream& stream, budget& counts)
+      : stream_{stream},
+        memory_{stream},
+        scratch_{memory_, counts, category::workspace},
+        products_{stream, scratch_} {}
 
   memory& own_memory() override { return memory_; }
   void wait() override { stream_.wait(); }
-  [[nodiscard]] index scratch_bytes() const override { return products_.scratch_bytes(); }
   [[nodiscard]] std::optional<double> product_seconds() const override { return std::nullopt; }
 
   void multiply(matrix<const T> a, matrix<const T> b, matrix<T> c, store mode,
@@ -50,6 +54,7 @@ class cuda_backend final : public backend<T> {
  private:
   const cuda_stream& stream_;
   cuda_memory memory_;
+  counted_memory scratch_;
   cuda_products<T> products_;
 };
 

@@ -127,7 +127,10 @@ void cuda_products<T>::choose_algorithm(product& p, const alignments& aligned) {
                       p.result.get(), created, 1, &best, &found));
   check(found == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : best.state);
   auto const needed = static_cast<index>(best.workspaceSize);
-  if (needed > scratch_.size()) scratch_ = tensor<std::byte>{"scratch", {needed}, memory_};
+  if (needed > scratch_.size()) {
+    scratch_ = {};
+    scratch_ = {"scratch", {needed}, memory_};
+  }
   p.algorithm = best.algo;
 }
 

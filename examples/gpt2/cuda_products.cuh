@@ -22,8 +22,6 @@ class cuda_products {
  public:
   cuda_products(const cuda_stream& stream, memory& own);
 
-  [[nodiscard]] index scratch_bytes() const { return scratch_.bytes(); }
-
   void multiply(matrix<const T> a, matrix<const T> b, matrix<T> c, store mode, const T* bias);
 
  private:

@@ -31,6 +31,7 @@ class token_text {
       : bytes_each_{format.bytes_each()}, of_bytes_{format.vocabulary}, bytes_{std::move(bytes)} {}
 
   [[nodiscard]] index size() const { return std::ssize(bytes_) / bytes_each_; }
+  [[nodiscard]] index bytes() const { return static_cast<index>(bytes_.capacity()); }
   // Tokens `first` to `last` of another of the same format.
   void append(const token_text& other, index first, index last) {
     auto const from = other.bytes_.begin();
@@ -51,6 +52,8 @@ class token_text {
 struct corpus {
   std::vector<std::filesystem::path> files;
   token_text train, validation;
+
+  [[nodiscard]] index bytes() const { return train.bytes() + validation.bytes(); }
 };
 
 // Files, and folders with everything below them that is not hidden, in the order of their paths.

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "backend.hpp"
+#include "budget.hpp"
 #include "optimizer.hpp"
 #include "runner.hpp"
 #include "update.hpp"
@@ -35,11 +36,12 @@ class device {
   [[nodiscard]] virtual index free_bytes() const = 0;
 };
 
+// What memfit allocates on a device, and what the backend works in, counts in the budget.
 template <class T>
-std::unique_ptr<device<T>> open_host(int threads);
+std::unique_ptr<device<T>> open_host(int threads, budget& counts);
 
 // Throws user_error where the program was built without CUDA and where no device answers.
 template <class T>
-std::unique_ptr<device<T>> open_cuda();
+std::unique_ptr<device<T>> open_cuda(budget& counts);
 
 }  // namespace gpt2

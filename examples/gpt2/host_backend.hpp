@@ -13,13 +13,12 @@ namespace gpt2 {
 template <class T>
 class host_backend final : public backend<T> {
  public:
-  explicit host_backend(int threads) : threads_{threads}, products_{threads} {}
+  // What it works in comes from `scratch`.
+  explicit host_backend(int threads, memory& scratch = host_memory())
+      : threads_{threads}, products_{threads, scratch}, spaces_{scratch} {}
 
   memory& own_memory() override { return host_memory(); }
   void wait() override {}
-  [[nodiscard]] index scratch_bytes() const override {
-    return products_.scratch_bytes() + spaces_.bytes();
-  }
   [[nodiscard]] std::optional<double> product_seconds() const override {
     return products_.seconds();
   }

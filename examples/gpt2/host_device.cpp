@@ -1,5 +1,7 @@
 #include <memfit/exec/host.hpp>
 
+#include "budgeted.hpp"
+#include "counted_memory.hpp"
 #include "device.hpp"
 #include "free_memory.hpp"
 #include "host_backend.hpp"
@@ -12,7 +14,11 @@ namespace {
 template <class T>
 class host_device final : public device<T> {
  public:
-  explicit host_device(int threads) : threads_{threads}, network_{threads}, exec_{threads} {}
+  host_device(int threads, budget& counts)
+      : threads_{threads},
+        scratch_{host_memory(), counts, category::workspace},
+        network_{threads, scratch_},
+        exec_{memfit::host{threads}, counts} {}
 
   [[nodiscard]] std::string describe() const override {
     return std::to_string(threads_) + " threads";
@@ -28,7 +34,7 @@ class host_device final : public device<T> {
   }
   std::unique_ptr<runner<T>> make_runner(const memfit::checkpoint::chain& stages,
                                          const memfit::checkpoint::schedule& plan) override {
-    return std::make_unique<runner_on<memfit::host, T>>(exec_, stages, plan);
+    return std::make_unique<runner_on<budgeted<memfit::host>, T>>(exec_, stages, plan);
   }
   memfit::checkpoint::chain measure(model<T>& network, const token* tokens) override {
     return with_times(exec_, network, tokens);
@@ -37,18 +43,19 @@ class host_device final : public device<T> {
 
  private:
   int threads_;
+  counted_memory scratch_;
   host_backend<T> network_;
-  memfit::host exec_;
+  budgeted<memfit::host> exec_;
 };
 
 }  // namespace
 
 template <class T>
-std::unique_ptr<device<T>> open_host(int threads) {
-  return std::make_unique<host_device<T>>(threads);
+std::unique_ptr<device<T>> open_host(int threads, budget& counts) {
+  return std::make_unique<host_device<T>>(threads, counts);
 }
 
-#define GPT2_DEVICE(T) template std::unique_ptr<device<T>> open_host(int);
+#define GPT2_DEVICE(T) template std::unique_ptr<device<T>> open_host(int, budget&);
 
 GPT2_DEVICE(float)
 GPT2_DEVICE(bf16)

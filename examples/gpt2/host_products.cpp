@@ -91,7 +91,7 @@ void each_line(int threads, matrix<T> from, matrix<U> to, Move move) {
 }  // namespace
 
 struct host_products::made_products {
-  explicit made_products(int count) : threads{count} {}
+  made_products(int count, memory& in) : threads{count}, scratch_memory{in} {}
 
   struct product {
     dnnl::memory::desc a, b, c, bias, scratch;
@@ -99,12 +99,12 @@ struct host_products::made_products {
   };
 
   int threads;
+  memory& scratch_memory;
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
   // None where oneDNN has no fast product of the type.
   std::map<std::pair<dnnl::memory::data_type, product_key>, std::optional<product>> made;
-  tensor<float> scratch{"scratch", {0}};
-  tensor<float> copies{"copies", {0}};
+  tensor<float> scratch, copies;
 
   template <class T>
   void run(const matrix<const T>& a, const matrix<const T>& b, const matrix<T>& c, store mode,
@@ -123,6 +123,12 @@ struct host_products::made_products {
   }
 
  private:
+  void grow(tensor<float>& t, const char* name, index needed) {
+    if (needed <= t.size()) return;
+    t = {};
+    t = {name, {needed}, scratch_memory};
+  }
+
   template <class T>
   const std::optional<product>& get(const matrix<const T>& a, const matrix<const T>& b,
                                     const matrix<const T>& c, store mode, bool has_bias) {
@@ -155,7 +161,7 @@ struct host_products::made_products {
       return std::nullopt;
     auto const needed = static_cast<index>(
         (made_for.scratchpad_desc().get_size() + sizeof(float) - 1) / sizeof(float));
-    if (needed > scratch.size()) scratch = tensor<float>{"scratch", {needed}};
+    grow(scratch, "scratch", needed);
     return product{da, db, dc, bias, made_for.scratchpad_desc(), dnnl::matmul{made_for}};
   }
 
@@ -163,7 +169,7 @@ struct host_products::made_products {
   void run_widened(const matrix<const T>& a, const matrix<const T>& b, const matrix<T>& c,
                    store mode, const T* bias) {
     index const needed = elements(a) + elements(b) + elements(c) + c.columns;
-    if (needed > copies.size()) copies = tensor<float>{"copies", {needed}};
+    grow(copies, "copies", needed);
     float* free = copies.data();
     auto const copy_of = [&](const matrix<const T>& m, bool filled) {
       auto const copy = packed(free, m);
@@ -183,16 +189,12 @@ struct host_products::made_products {
   }
 };
 
-host_products::host_products(int threads)
-    : threads_{threads}, made_{std::make_unique<made_products>(threads)} {
+host_products::host_products(int threads, memory& scratch)
+    : threads_{threads}, made_{std::make_unique<made_products>(threads, scratch)} {
   omp_set_num_threads(threads);
 }
 
 host_products::~host_products() = default;
-
-index host_products::scratch_bytes() const {
-  return made_->scratch.bytes() + made_->copies.bytes();
-}
 
 template <class T>
 void host_products::multiply(matrix<const T> a, matrix<const T> b, matrix<T> c, store mode,

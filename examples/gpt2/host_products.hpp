@@ -13,12 +13,11 @@ namespace gpt2 {
 // type of 16 bits, the scratch holds copies of the matrices in float.
 class host_products {
  public:
-  explicit host_products(int threads);
+  host_products(int threads, memory& scratch);
   ~host_products();
   host_products(const host_products&) = delete;
   host_products& operator=(const host_products&) = delete;
 
-  [[nodiscard]] index scratch_bytes() const;
   [[nodiscard]] double seconds() const { return seconds_; }
 
   template <class T>

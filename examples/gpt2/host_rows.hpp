@@ -50,9 +50,9 @@ class row_space<T> {
 template <class T>
 class row_spaces {
  public:
+  explicit row_spaces(memory&) {}
   void reserve(int, index) {}
   row_space<T> of(int) { return row_space<T>{nullptr}; }
-  [[nodiscard]] index bytes() const { return 0; }
 };
 
 template <narrow T>
@@ -61,15 +61,16 @@ class row_spaces<T> {
   // As many as any kernel has of one thread's rows at a time.
   static constexpr index rows = 4;
 
+  explicit row_spaces(memory& in) : memory_{in} {}
   void reserve(int threads, index columns) {
     each_ = std::max(each_, rows * row_space<T>::padded(columns));
     if (index const needed = threads * each_; needed > all_.size())
-      all_ = tensor<float>{"rows", {needed}};
+      all_ = tensor<float>{"rows", {needed}, memory_};
   }
   row_space<T> of(int thread) { return row_space<T>{all_.data() + thread * each_}; }
-  [[nodiscard]] index bytes() const { return all_.bytes(); }
 
  private:
+  memory& memory_;
   index each_ = 0;
   tensor<float> all_;
 };

@@ -39,11 +39,10 @@ void step_log::write(const report& r) {
   if (r.gradient_norm) line["gradient_norm"] = *r.gradient_norm;
   if (r.skipped) line["skipped"] = *r.skipped;
   line["tokens_per_s"] = r.tokens_per_s;
-  line["bytes"] = {{"parameters", r.bytes.parameters},
-                   {"gradients", r.bytes.gradients},
-                   {"states", r.bytes.states},
-                   {"activations", r.bytes.activations},
-                   {"workspace", r.bytes.workspace}};
+  auto& bytes = line["bytes"];
+  for (std::size_t i = 0; i < category_names.size(); ++i)
+    bytes[std::string{category_names[i]}] = r.bytes[static_cast<category>(i)];
+  bytes["total"] = r.total_bytes;
   line["peak_rss"] = r.peak_rss;
   line["checkpoint"] = r.checkpoint;
   line["planned_activations"] = r.planned_activations;

@@ -1,4 +1,7 @@
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include <cstdio>
 #include <cstdlib>
@@ -30,8 +33,17 @@ void spin_briefly(char** argv) {
 
 }  // namespace
 
+// The heap gives large blocks back as soon as they are free, and reserves no room for each thread.
+void hold_nothing_back() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+  mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
 int main(int argc, char** argv) {
   spin_briefly(argv);
+  hold_nothing_back();
   try {
     auto const line = gpt2::parse(argc, argv);
     if (!line.train) {

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "../shared/bytes.hpp"
 #include "hugging_face.hpp"
 
 namespace gpt2 {
@@ -59,6 +60,20 @@ bool is_same_place(const std::filesystem::path& a, const std::filesystem::path& 
          std::filesystem::weakly_canonical(b, unknown);
 }
 
+void check_release(const options& o) {
+  char const* const refused = o.clip_percentile      ? "--clip-percentile"
+                              : o.captured_gradients ? "--capture-gradients"
+                                                     : nullptr;
+  if (refused != nullptr)
+    throw user_error("--release cannot be given with " + std::string{refused} +
+                     ", which wants the gradients of a whole step at once");
+  if (o.micro_batch < o.batch && o.optimizer != rule_choice::adamw &&
+      o.optimizer != rule_choice::adam)
+    throw user_error(
+        "--release with --micro-batch needs --optimizer adamw or adam, whose moments "
+        "take the gradients of micro-batches one by one");
+}
+
 void check(const options& o) {
   need_size("--layers", o.sizes.layers);
   need_size("--heads", o.sizes.heads);
@@ -102,6 +117,7 @@ void check(const options& o) {
     throw user_error("--capture-gradients wants gradients of whole batches, without --loss-scale");
   if (o.clip_norm && o.clip_percentile)
     throw user_error("--clip-norm and --clip-percentile cannot both be given");
+  if (o.release) check_release(o);
   need_positive("--temperature", o.temperature);
   if (o.optimizer != rule_choice::sgd && !is_offered(o.optimizer, o.precision, o.state)) {
     std::string offered;
@@ -114,8 +130,7 @@ void check(const options& o) {
                      ", which have " + offered);
   }
   if (o.parameters == column_choice::corrected &&
-      (o.precision != precision_choice::bf16 || o.optimizer != rule_choice::adamw ||
-       (o.state != state_choice::fp32 && o.state != state_choice::root8)))
+      !is_offered(o.optimizer, o.precision, o.parameters, o.state))
     throw user_error(
         "--parameters corrected needs --precision bf16, --optimizer adamw and --state "
         "fp32 or root8");
@@ -144,6 +159,12 @@ std::optional<memfit::loss_scaler_options> parse_loss_scale(const std::string& t
   return o;
 }
 
+index parse_bytes(const char* option, const std::string& text) {
+  auto const bytes = shared::bytes_in(text);
+  need(bytes.has_value(), option, text, "bytes, such as 500MB or 12GiB");
+  return *bytes;
+}
+
 std::string one_line(std::string text) {
   for (char& c : text)
     if (c == '\n') c = ' ';
@@ -165,7 +186,7 @@ command_line parse(int argc, const char* const* argv) {
   std::string loss_scale;
   double clip_norm = 0, clip_percentile = 0;
   std::vector<std::string> data;
-  std::string log, save, resume, init, shared, gradients, checkpoint, svg;
+  std::string log, save, resume, init, shared, gradients, checkpoint, svg, memory_limit, fit;
   o.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 
   CLI::App app{"Trains a GPT-2 on text, or on tokens, with memfit's optimizers.", "gpt2_train"};
@@ -175,7 +196,7 @@ command_line parse(int argc, const char* const* argv) {
     return app.add_option(name, value, text)->group(group);
   };
   auto const add_default = [&](const char* name, auto& value, const std::string& text) {
-    add(name, value, text)->capture_default_str();
+    return add(name, value, text)->capture_default_str();
   };
 
   auto* const named = add("--model", model, names(models, "|"))->capture_default_str();
@@ -200,10 +221,11 @@ command_line parse(int argc, const char* const* argv) {
   add_default("--warmup", o.warmup, "steps of rising learning rate");
   add_default("--weight-decay", o.weight_decay, "of matrices");
   add_default("--optimizer", rule, names(rules, "|"));
-  add_default("--state", state, names(states, "|"));
-  add_default("--precision", precision,
-              names(precisions, "|") + "\nof parameters, activations and gradients");
-  add_default(
+  auto* const stated = add_default("--state", state, names(states, "|"));
+  auto* const precise =
+      add_default("--precision", precision,
+                  names(precisions, "|") + "\nof parameters, activations and gradients");
+  auto* const stored = add_default(
       "--parameters", column,
       names(parameter_columns, "|") + "\nkept beside 16 bits: what fp32 has more, or 8 bits");
   auto* const scaled =
@@ -211,7 +233,8 @@ command_line parse(int argc, const char* const* argv) {
           std::string{loss_scale_words} + " (default: dynamic for fp16, else none)");
   auto* const micro = add("--micro-batch", o.micro_batch,
                           "windows per pass; their gradients are summed (default: all)");
-  add_default("--accumulate-in", sum, names(sum_types, "|") + "\nof the sums over micro-batches");
+  auto* const summed = add_default("--accumulate-in", sum,
+                                   names(sum_types, "|") + "\nof the sums over micro-batches");
   auto* const limited = add("--clip-norm", clip_norm, "largest norm of the gradients of a step");
   auto* const ranked =
       add("--clip-percentile", clip_percentile, "clip to this percentile of the last 100 norms");
@@ -227,9 +250,19 @@ command_line parse(int argc, const char* const* argv) {
                          std::string{checkpoint_words} +
                              " (default: none)\nwhich activations are kept, "
                              "and which computed again in the backward pass");
+  app.add_flag(
+         "--release", o.release,
+         "step each stage as soon as its gradients are complete, in the memory of one stage;\n"
+         "clips by the norm of the step before, and micro-batches join Adam's moments")
+      ->group(group);
   auto* const report = add("--checkpoint-report", svg, "show the schedule, and write it as SVG")
                            ->expected(0, 1)
                            ->type_name("[FILE.svg]");
+  auto* const fitting = add("--fit", fit,
+                            "bytes (12GiB) that the process may take: turns on, of what is not "
+                            "given, whatever makes it fit");
+  auto* const bounded = add("--memory-limit", memory_limit,
+                            "bytes (12GiB) that the run's memory may not pass: it ends instead");
   group = "Output";
   add_default("--val-every", o.val_every, "steps between validations (0: at the end only)");
   auto* const logged = add("--log", log, "file that takes a JSON line per step");
@@ -277,8 +310,18 @@ command_line parse(int argc, const char* const* argv) {
   if (*exported) o.exported = shared;
   if (*resumed) o.resume = resume;
   if (*kept) o.checkpoint = parse_checkpoint(checkpoint);
+  if (o.release && *summed)
+    throw user_error("--release cannot be given with --accumulate-in: it has no sums");
   o.checkpoint_report = static_cast<bool>(*report);
   if (!svg.empty()) o.checkpoint_svg = svg;
+  if (*fitting) o.fit = parse_bytes("--fit", fit);
+  o.fixed = {.precision = static_cast<bool>(*precise),
+             .state = static_cast<bool>(*stated),
+             .parameters = static_cast<bool>(*stored),
+             .micro_batch = static_cast<bool>(*micro),
+             .accumulate_in = static_cast<bool>(*summed),
+             .checkpoint = static_cast<bool>(*kept)};
+  if (*bounded) o.memory_limit = parse_bytes("--memory-limit", memory_limit);
   check(o);
   return {.train = o, .text = {}};
 }

@@ -15,6 +15,12 @@
 
 namespace gpt2 {
 
+// Options that were given, which --fit leaves as they are.
+struct fixed_options {
+  bool precision = false, state = false, parameters = false, micro_batch = false,
+       accumulate_in = false, checkpoint = false;
+};
+
 struct options {
   config sizes;
   std::vector<std::filesystem::path> data;
@@ -34,8 +40,12 @@ struct options {
   int threads = 0;
   double dropout = 0;
   checkpoint_choice checkpoint;
+  bool release = false;  // of gradients, stage by stage
   bool checkpoint_report = false;
   std::optional<std::filesystem::path> checkpoint_svg;
+  std::optional<index> memory_limit;  // of what the run allocates
+  std::optional<index> fit;           // what the process may take
+  fixed_options fixed;
   std::optional<std::filesystem::path> log, save, resume, captured_gradients;
   std::optional<std::filesystem::path> init, exported;
   index save_every = 0;

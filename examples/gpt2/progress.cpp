@@ -1,6 +1,5 @@
 #include "progress.hpp"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <array>
@@ -33,7 +32,7 @@ std::string describe(const report& r) {
   if (r.skipped) line += text("  skipped %lld", static_cast<long long>(*r.skipped));
   line += text("  %.0f tokens/s", r.tokens_per_s);
   line += "  " + readable_time(r.seconds_left) + " left";
-  line += "  states " + readable_bytes(r.bytes.states);
+  line += "  states " + readable_bytes(r.bytes.states());
   return line + "  peak " + readable_bytes(r.peak_rss);
 }
 
@@ -45,20 +44,6 @@ std::string clipped(std::string line) {
 }
 
 }  // namespace
-
-std::optional<int> terminal_columns() {
-  winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return std::nullopt;
-  return size.ws_col;
-}
-
-std::string readable_bytes(index bytes) {
-  constexpr std::array units{"B", "kB", "MB", "GB", "TB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  for (; value >= 999.5 && unit + 1 < units.size(); ++unit) value /= 1000;
-  return text(unit == 0 || value >= 99.95 ? "%.0f %s" : "%.1f %s", value, units[unit]);
-}
 
 progress::progress() : terminal_{isatty(STDOUT_FILENO) != 0} {}
 

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
-#include <string>
 
+#include "../shared/bytes.hpp"
+#include "../shared/terminal.hpp"
 #include "report.hpp"
 
 namespace gpt2 {
@@ -26,9 +26,7 @@ class progress {
   std::chrono::steady_clock::time_point next_line_{};
 };
 
-// How wide standard output is, where it is a terminal.
-std::optional<int> terminal_columns();
-
-std::string readable_bytes(index bytes);
+using shared::readable_bytes;
+using shared::terminal_columns;
 
 }  // namespace gpt2

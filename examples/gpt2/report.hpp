@@ -5,13 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "tensor.hpp"
+#include "budget.hpp"
 
 namespace gpt2 {
-
-struct byte_counts {
-  index parameters = 0, gradients = 0, states = 0, activations = 0, workspace = 0;
-};
 
 struct report {
   index step = 0, steps = 0;
@@ -23,8 +19,8 @@ struct report {
   std::optional<double> gradient_norm;  // unscaled, before it was clipped
   std::optional<index> skipped;         // steps so far
   double tokens_per_s = 0, seconds_left = 0;
-  byte_counts bytes;
-  index peak_rss = 0;
+  byte_counts bytes;  // the most so far
+  index total_bytes = 0, peak_rss = 0;
   std::string checkpoint;  // which activations are kept, as the command line said
   index planned_activations = 0;
 };

@@ -9,8 +9,11 @@
 #include <memfit/checkpoint/plan/simple.hpp>
 #include <memfit/core/error.hpp>
 
+#include "counted_memory.hpp"
 #include "data.hpp"
 #include "device.hpp"
+#include "fitting.hpp"
+#include "free_memory.hpp"
 #include "gradient_file.hpp"
 #include "hugging_face.hpp"
 #include "interrupt.hpp"
@@ -26,8 +29,13 @@ namespace gpt2 {
 
 namespace {
 
-// Enough for two runs to be compared to a fraction of a percent.
-constexpr index validation_tokens = 32768;
+// Enough for two runs to be compared to a fraction of a percent, but no more than a run learns
+// from.
+index validation_tokens(const options& o) {
+  constexpr index most = 32768;
+  index const of_step = o.batch * o.seq;
+  return o.steps < most / of_step ? o.steps * of_step : most;
+}
 
 using clock = std::chrono::steady_clock;
 
@@ -48,7 +56,8 @@ optimizer_settings settings_of(const options& o) {
 }
 
 update_settings settings_of_update(const options& o) {
-  return {.sums = o.micro_batch < o.batch,
+  return {.sums = o.micro_batch < o.batch && !o.release,
+          .release = o.release,
           .sum_in = o.accumulate_in,
           .seed = o.seed,
           .loss_scale = o.loss_scale,
@@ -56,18 +65,34 @@ update_settings settings_of_update(const options& o) {
           .clip_percentile = o.clip_percentile};
 }
 
+token_format format_of(const options& o) {
+  return {o.tokens, o.sizes.vocabulary};
+}
+
+// Of inputs and targets.
+index bytes_of_batches(index tokens) {
+  return 2 * tokens * static_cast<index>(sizeof(token));
+}
+
+// Of released gradients all blocks use the same.
+config sizes_of_gradients(const options& o) {
+  config sizes = o.sizes;
+  if (o.release) sizes.layers = 1;
+  return sizes;
+}
+
 template <class T>
-std::unique_ptr<device<T>> open(const options& o) {
-  return o.device == device_choice::cuda ? open_cuda<T>() : open_host<T>(o.threads);
+std::unique_ptr<device<T>> open(const options& o, budget& counts) {
+  return o.device == device_choice::cuda ? open_cuda<T>(counts) : open_host<T>(o.threads, counts);
 }
 
 template <class T>
 class run {
  public:
-  explicit run(const options& o)
+  run(const options& o, corpus text)
       : options_{o},
-        text_{load(o.data.empty() ? default_data() : o.data, format_, o.seq)},
-        held_out_{cover(text_.validation, {o.micro_batch, o.seq}, validation_tokens)} {
+        text_{std::move(text)},
+        held_out_{cover(text_.validation, {o.micro_batch, o.seq}, validation_tokens(o))} {
     begin();
     optimizer_ = device_->make_optimizer(settings_of(o), parameters_);
     update_ = device_->make_update(settings_of_update(o), gradients_, *optimizer_);
@@ -75,6 +100,7 @@ class run {
     if (o.exported) require_place_for_weights(*o.exported, sizes_, text_.files);
     if (o.resume) begin_where_it_stopped();
     plan_checkpoints();
+    if (o.release) network_.set_after_backward([this](index stage) { release(stage); });
     draw_checkpoints();
   }
 
@@ -145,6 +171,7 @@ class run {
     r.lr = learning_rate(options_, step);
     auto const start = clock::now();
     draw(text_.train, step_shape_, options_.seed, step, batch_);
+    if (options_.release) update_->begin(r.lr, step_shape_.rows());
     for (index first = 0; first < step_shape_.batch; first += shape_.batch)
       r.loss += differentiate(first, step);
     on_.wait();
@@ -161,7 +188,8 @@ class run {
       r.val_loss = val_loss_ = validate();
     r.seconds_left = seconds_since(run_start) / static_cast<double>(step - resumed_at_) *
                      static_cast<double>(r.steps - step);
-    r.bytes = count_bytes();
+    r.bytes = budget_.peak();
+    r.total_bytes = budget_.peak_total();
     r.peak_rss = peak_rss();
     r.checkpoint = options_.checkpoint.text;
     r.planned_activations = plan_.peak;
@@ -177,9 +205,17 @@ class run {
       for (tensor<T>* g : gradients_.all()) on_.set_zero(*g);
     forward(shape, (step - 1) * passes + first / shape_.batch + 1, options_.dropout);
     double const loss = network_.loss(targets_.data(), update_->loss_scale());
+    if (options_.release) update_->begin_pass(shape.rows());
     runner_->backward(network_);
-    gradients_are_zero_ = update_->add(shape.rows());
+    gradients_are_zero_ = update_->add(shape.rows()) || options_.release;
     return loss * (static_cast<double>(shape.rows()) / static_cast<double>(step_shape_.rows()));
+  }
+
+  // Steps what a stage has completed, and makes room for the next one.
+  void release(index stage) {
+    auto const done = completed_by(stage, sizes_.layers, gradients_);
+    update_->complete(done);
+    for (tensor<T>* g : done.gradients) on_.set_zero(*g);
   }
 
   void plan_checkpoints() {
@@ -202,6 +238,13 @@ class run {
     if (!file)
       throw user_error("--checkpoint-report: cannot write '" + options_.checkpoint_svg->string() +
                        "'");
+  }
+
+  // Text, the batches that are cut from it, and those that are held out.
+  [[nodiscard]] index bytes_of_data() const {
+    index bytes = text_.bytes() + bytes_of_batches(step_shape_.rows());
+    for (auto const& b : held_out_) bytes += b.bytes();
+    return bytes;
   }
 
   // Windows of a batch, from `first` on.
@@ -231,16 +274,6 @@ class run {
   }
 
   [[nodiscard]] double product_seconds() const { return on_.product_seconds().value_or(0); }
-
-  byte_counts count_bytes() {
-    index tokens = batch_.bytes() + inputs_.bytes() + targets_.bytes();
-    for (auto const& b : held_out_) tokens += b.bytes();
-    return {.parameters = parameters_.bytes() + optimizer_->kept_bytes(),
-            .gradients = gradients_.bytes() + update_->bytes(),
-            .states = optimizer_->state_bytes(),
-            .activations = runner_->arena_bytes(),
-            .workspace = on_.scratch_bytes() + tokens};
-  }
 
   void introduce() {
     std::printf(
@@ -283,43 +316,44 @@ class run {
     if (!is_last()) std::printf("interrupted\n");
     std::printf("%lld steps in %.1f s", static_cast<long long>(step_ - resumed_at_), seconds);
     if (step_seconds_ > 0) {
-      std::printf(", ");
       if (on_.product_seconds())
-        std::printf("matrix products %.0f %% and ",
+        std::printf(", matrix products %.0f %% of each step",
                     100 * (product_seconds() - other_product_seconds_) / step_seconds_);
-      std::printf("the optimizer %.1f %% of each step", 100 * update_seconds_ / step_seconds_);
+      if (!options_.release)
+        std::printf(", the optimizer %.1f %%", 100 * update_seconds_ / step_seconds_);
     }
     if (val_loss_) std::printf(", last validation loss %.4f", *val_loss_);
-    auto const b = count_bytes();
-    std::printf(
-        "\nbytes: parameters %s, gradients %s, states %s, activations %s, workspace %s, peak %s\n",
-        readable_bytes(b.parameters).c_str(), readable_bytes(b.gradients).c_str(),
-        readable_bytes(b.states).c_str(), readable_bytes(b.activations).c_str(),
-        readable_bytes(b.workspace).c_str(), readable_bytes(peak_rss()).c_str());
+    std::printf("\nbytes: %s, together %s, peak %s\n", budget_.peak().text().c_str(),
+                readable_bytes(budget_.peak_total()).c_str(), readable_bytes(peak_rss()).c_str());
   }
 
   void print_sample() {
     if (options_.sample == 0) return;
     auto const sampled = sample(
-        memory_, format_, shape_.seq, network_, *runner_,
+        workspace_, format_, shape_.seq, network_, *runner_,
         {.tokens = options_.sample, .temperature = options_.temperature, .seed = options_.seed});
     std::printf("sample:\n%s\n", printable(sampled, format_).c_str());
   }
 
   const options& options_;
   config sizes_ = options_.sizes;
-  token_format format_{options_.tokens, sizes_.vocabulary};
+  token_format format_ = format_of(options_);
   extent step_shape_{options_.batch, options_.seq};
   extent shape_{options_.micro_batch, options_.seq};  // of one pass
   corpus text_;
   std::vector<batch> held_out_;
   batch batch_;
-  std::unique_ptr<device<T>> device_ = open<T>(options_);
+  budget budget_{options_.memory_limit};
+  reservation data_{budget_, category::workspace, bytes_of_data()};
+  std::unique_ptr<device<T>> device_ = open<T>(options_, budget_);
   backend<T>& on_ = device_->network();
-  memory& memory_ = on_.own_memory();
-  tensor<token> inputs_{"inputs", {shape_.rows()}, memory_};
-  tensor<token> targets_{"targets", {shape_.rows()}, memory_};
-  weights<T> parameters_{sizes_, memory_}, gradients_{sizes_, memory_};
+  counted_memory workspace_{on_.own_memory(), budget_, category::workspace};
+  counted_memory for_parameters_{on_.own_memory(), budget_, category::parameters};
+  counted_memory for_gradients_{on_.own_memory(), budget_, category::gradients};
+  tensor<token> inputs_{"inputs", {shape_.rows()}, workspace_};
+  tensor<token> targets_{"targets", {shape_.rows()}, workspace_};
+  weights<T> parameters_{sizes_, for_parameters_},
+      gradients_{sizes_of_gradients(options_), for_gradients_};
   model<T> network_{on_, sizes_, shape_, parameters_, gradients_};
   std::unique_ptr<optimizer<T>> optimizer_;
   std::unique_ptr<update<T>> update_;
@@ -334,6 +368,25 @@ class run {
   std::optional<double> val_loss_;
 };
 
+index free_bytes(const options& o) {
+  budget uncounted;
+  return o.device == device_choice::cuda ? open_cuda<float>(uncounted)->free_bytes()
+                                         : free_host_bytes();
+}
+
+// As they are, or as --fit makes them; before anything large is allocated.
+options that_fit(const options& given, const corpus& text) {
+  index const batches = bytes_of_batches(given.batch * given.seq + validation_tokens(given));
+  surroundings const here{text.bytes() + batches, free_bytes(given)};
+  if (!given.fit) {
+    require_room(given, here);
+    return given;
+  }
+  auto const f = fitted(given, here);
+  std::printf("%s", f.text.c_str());
+  return f.chosen;
+}
+
 }  // namespace
 
 double learning_rate(const options& o, index step) {
@@ -344,14 +397,16 @@ double learning_rate(const options& o, index step) {
   return o.lr * (last + (1 - last) * 0.5 * (1 + std::cos(std::numbers::pi * done)));
 }
 
-outcome train(const options& o) {
+outcome train(const options& given) {
+  auto text = load(given.data.empty() ? default_data() : given.data, format_of(given), given.seq);
+  auto const o = that_fit(given, text);
   switch (o.precision) {
     case precision_choice::fp32:
-      return run<float>{o}();
+      return run<float>{o, std::move(text)}();
     case precision_choice::bf16:
-      return run<bf16>{o}();
+      return run<bf16>{o, std::move(text)}();
     case precision_choice::fp16:
-      return run<fp16>{o}();
+      return run<fp16>{o, std::move(text)}();
   }
   return outcome::finished;
 }

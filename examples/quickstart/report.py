@@ -14,10 +14,12 @@ CATEGORIES = ["parameters", "gradients", "states", "activations", "workspace"]
 def read(path):
     with open(path, encoding="utf-8") as log:
         lines = [json.loads(line) for line in log]
+    size = lines[-1]["bytes"]
+    size["states"] = size["moments"] + size["scales"]
     return {
         "loss": [(line["step"], line["loss"]) for line in lines],
         "val": [(line["step"], line["val_loss"]) for line in lines if "val_loss" in line],
-        "bytes": lines[-1]["bytes"],
+        "bytes": size,
     }
 
 

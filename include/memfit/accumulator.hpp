@@ -16,6 +16,7 @@
 #include "memfit/core/tensor.hpp"
 #include "memfit/exec/list.hpp"
 #include "memfit/exec/machine.hpp"
+#include "memfit/fit/sums.hpp"
 #include "memfit/gradients.hpp"
 #include "memfit/parallel/communicator.hpp"
 
@@ -273,14 +274,15 @@ class gradient_accumulator {
       names_.emplace_back(r.name);
       views_.push_back({nullptr, r.count});
       starts.push_back(all);
-      constexpr std::int64_t aligned = 128 / static_cast<std::int64_t>(sizeof(element));
-      all += block_count(r.count, aligned) * aligned;
+      all += fit::elements_of_sums(r.count, static_cast<std::int64_t>(sizeof(element)));
     }
     naming("gradient_accumulator", [&] {
       numbers_ = engine_->zeroed(sizeof(detail::window_numbers));
-      visible_ = engine_->zeroed(all * static_cast<std::int64_t>(sizeof(element)));
+      visible_ =
+          engine_->zeroed(all * static_cast<std::int64_t>(sizeof(element)), memory_use::sums);
       if constexpr (!std::is_void_v<typename column::kept>)
-        kept_ = engine_->zeroed(all * static_cast<std::int64_t>(sizeof(typename column::kept)));
+        kept_ = engine_->zeroed(all * static_cast<std::int64_t>(sizeof(typename column::kept)),
+                                memory_use::sums);
       for (std::size_t i = 0; i < views_.size(); ++i) enlist(i, starts[i]);
     });
     sources_.resize(views_.size());

@@ -9,6 +9,19 @@
 
 namespace memfit {
 
+namespace detail {
+
+/// What the tensors of an optimizer share: step counters, in rows, and a count of elements left
+/// alone.
+inline constexpr std::int64_t counter_bytes = 8, counters_in_row = 512;
+
+constexpr std::int64_t shared_bytes(std::int64_t tensors) {
+  auto const rows = tensors / counters_in_row + (tensors % counters_in_row != 0);
+  return (rows * counters_in_row + 1) * counter_bytes;
+}
+
+}  // namespace detail
+
 /// One tensor as an optimizer holds it; bytes are those allocated.
 struct tensor_description {
   std::string name;

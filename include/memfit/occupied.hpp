@@ -13,7 +13,9 @@
 
 namespace memfit::detail {
 
-/// Tensors by name and by place; unnamed and empty ones are in neither list.
+/// Tensors by name and by place; unnamed and empty ones are in neither list. A template, so that a
+/// unit that makes no optimizer does not compile its lists.
+template <class = void>
 class occupied {
  public:
   static constexpr std::size_t none = SIZE_MAX;

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -85,8 +84,8 @@ class optimizer {
       throw argument_error("memfit::optimizer: min_quantized is " +
                            std::to_string(options_.min_quantized));
     naming_all("optimizer", [&] {
-      nonfinite_ = engine_->allocate(sizeof(std::uint64_t));
-      engine_->fill(nonfinite_.data(), 0, nonfinite_.bytes());
+      static_assert(sizeof(std::uint64_t) == detail::counter_bytes);
+      nonfinite_ = engine_->zeroed(detail::counter_bytes);
     });
   }
 
@@ -256,6 +255,31 @@ class optimizer {
     naming_one("optimizer::step_one", index, [&] { list_of(e).step(e.place, 1, call_with(g)); });
     g.mark_stepped();
   }
+
+  /// One step of some tensors, as many as there are gradients: those of these indices, each once.
+  /// Otherwise as step; tensors registered one after another take no more launches than all.
+  void step_some(std::vector<std::size_t> const& indices, std::vector<scalar_view> const& gradients,
+                 gate g = {}) {
+    step_part("optimizer::step_some", indices, gradients, g, {});
+  }
+  /// One part of a step whose window comes in several: the tensors' moments take its share of the
+  /// window's gradients, the last part moves the parameters. The caller numbers the parts that each
+  /// tensor has had and sees to shares whose sum is 1, as gradient_release does.
+  void step_some(std::vector<std::size_t> const& indices, std::vector<scalar_view> const& gradients,
+                 gate g, window_part const& part) {
+    static_assert(folds,
+                  "memfit::optimizer: this rule does not fold the gradients of micro-batches into "
+                  "its moments (adam, adamw and radam do): sum them with gradient_accumulator");
+    step_part("optimizer::step_some", indices, gradients, g, part);
+  }
+  /// Throws what step_some would, and changes nothing.
+  void check_some(std::vector<std::size_t> const& indices,
+                  std::vector<scalar_view> const& gradients) {
+    require_hyperparameters("optimizer::check_some");
+    look_at_some("optimizer::check_some", indices, gradients);
+  }
+  /// Whether the rule folds the gradients of micro-batches into its moments.
+  static constexpr bool folds = folding_rule<Rule>;
 
   /// The hyper-parameters of a group, to be changed between steps; step checks them. The reference
   /// holds as long as the optimizer.
@@ -527,12 +551,9 @@ class optimizer {
 
   /// The next of a row of zeroed counters in the executor's memory.
   std::int64_t* fresh_counter() {
-    constexpr std::size_t row = 512;
-    if (entries_.size() / row >= counters_.size()) {
-      buffer zeroed = engine_->allocate(row * sizeof(std::int64_t));
-      engine_->fill(zeroed.data(), 0, zeroed.bytes());
-      counters_.push_back(std::move(zeroed));
-    }
+    constexpr auto row = index_of(detail::counters_in_row);
+    if (entries_.size() / row >= counters_.size())
+      counters_.push_back(engine_->zeroed(detail::counters_in_row * detail::counter_bytes));
     return static_cast<std::int64_t*>(counters_[entries_.size() / row].data()) +
            entries_.size() % row;
   }
@@ -623,19 +644,18 @@ class optimizer {
   template <class Storage>
   moment_buffers fresh_moment(std::int64_t count) const {
     static_assert(Storage::codec::zero == 0 || Storage::code_size == 1);
-    constexpr auto zero = Storage::codec::zero * (Storage::width == 4 ? 0x11u : 1u);
     moment_buffers m;
-    m.codes = engine_->allocate(Storage::code_bytes(count));
-    engine_->fill(m.codes.data(), static_cast<unsigned char>(zero), m.codes.bytes());
-    m.scales = engine_->allocate(Storage::scale_bytes(count));
-    engine_->fill(m.scales.data(), 0, m.scales.bytes());
+    m.codes = engine_->allocate(Storage::code_bytes(count), memory_use::moments);
+    engine_->fill(m.codes.data(), Storage::zero_byte, m.codes.bytes());
+    m.scales = engine_->zeroed(Storage::scale_bytes(count), memory_use::scales);
     return m;
   }
 
   buffer fresh_kept(entry const& e) const {
     using kept = typename column::kept;
     if constexpr (!std::is_void_v<kept>) {
-      buffer all = engine_->allocate(e.count * static_cast<std::int64_t>(sizeof(kept)));
+      buffer all = engine_->allocate(e.count * static_cast<std::int64_t>(sizeof(kept)),
+                                     memory_use::kept);
       constexpr std::int64_t at_once = std::int64_t{1} << 16;
       std::vector<typename column::code> seen(at_once);
       std::vector<kept> values(at_once);
@@ -684,11 +704,65 @@ class optimizer {
       e.seen = n.gradient;
     }
   }
-  step_call<Rule> call_with(gate g) {
+  step_call<Rule> call_with(gate g, window_part const& part = {}) {
     for (std::size_t group = 0; group < groups_.size(); ++group) now_[group] = groups_[group]->rule;
     return {now_.data(), std::ssize(now_),
             rules_at_,   options_.seed,
-            g,           static_cast<std::uint64_t*>(nonfinite_.data())};
+            g,           static_cast<std::uint64_t*>(nonfinite_.data()),
+            part};
+  }
+
+  void step_part(char const* call, std::vector<std::size_t> const& indices,
+                 std::vector<scalar_view> const& gradients, gate g, window_part const& part) {
+    require_hyperparameters(call);
+    detail::require_current(call, g);
+    if (!(part.share >= 0.0f && part.share <= 1.0f) || part.number < 0)
+      throw argument_error("memfit::" + std::string(call) + ": part " +
+                           std::to_string(part.number) + " with a share of " +
+                           std::to_string(part.share));
+    look_at_some(call, indices, gradients);
+    if (indices.empty()) return;
+    take_news();
+    auto const of_part = call_with(g, part);
+    auto const& first = entries_[indices.front()];
+    detail::naming(call, first.name, first.count, std::ssize(indices), [&] {
+      step_runs(*engine_->quantized, some_[1], of_part);
+      step_runs(*engine_->exact, some_[0], of_part);
+    });
+    g.mark_stepped();
+  }
+  /// Checks tensors and their gradients, and puts the tensors' places in their lists in order.
+  void look_at_some(char const* call, std::vector<std::size_t> const& indices,
+                    std::vector<scalar_view> const& gradients) {
+    if (gradients.size() != indices.size())
+      throw argument_error("memfit::" + std::string(call) + ": " +
+                           std::to_string(gradients.size()) + " gradients for " +
+                           std::to_string(indices.size()) + " tensors");
+    news_.clear();
+    for (auto& places : some_) places.clear();
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      require_index(call, indices[i]);
+      auto const& e = entries_[indices[i]];
+      look_at(call, indices[i], gradients[i]);
+      if (!put_in_order(some_[e.quantized ? 1 : 0], e.place))
+        detail::refuse(call, e.name,
+                       "it is there twice (number " + std::to_string(indices[i]) + ")");
+    }
+  }
+  /// Whether the place was not there.
+  static bool put_in_order(std::vector<std::int64_t>& places, std::int64_t place) {
+    auto at = places.end();
+    while (at != places.begin() && at[-1] > place) --at;
+    if (at != places.begin() && at[-1] == place) return false;
+    places.insert(at, place);
+    return true;
+  }
+  static void step_runs(step_list<Rule>& list, std::vector<std::int64_t> const& places,
+                        step_call<Rule> const& call) {
+    for (std::size_t i = 0, end = 0; i < places.size(); i = end) {
+      for (end = i + 1; end < places.size() && places[end] == places[end - 1] + 1;) ++end;
+      list.step(places[i], static_cast<std::int64_t>(end - i), call);
+    }
   }
 
   std::vector<float> decode_parameter(entry const& e, std::int64_t first,
@@ -740,11 +814,12 @@ class optimizer {
   buffer nonfinite_;
   std::vector<buffer> counters_;
   std::vector<entry> entries_;
-  std::int64_t places_[2] = {};  // tensors enlisted as exact and as quantized
+  std::int64_t places_[2] = {};        // tensors enlisted as exact and as quantized
+  std::vector<std::int64_t> some_[2];  // places of the tensors that step_some was given
   std::int64_t generation_ = 0;
   std::vector<news> news_;
   std::vector<scalar_view> views_;
-  detail::occupied taken_;
+  detail::occupied<> taken_;
 };
 
 }  // namespace memfit

@@ -16,6 +16,7 @@
 
 #include "optimizer/given_out.hpp"
 #include "optimizer/model.hpp"
+#include "support/estimated.hpp"
 #include "support/hosts.hpp"
 #include "support/inputs.hpp"
 #include "support/pace.hpp"
@@ -325,7 +326,7 @@ void follows_the_reference(Rule const& rule, kind k) {
   }
 }
 
-/// What the optimizer says it holds is what the executor gave out.
+/// What the optimizer says it holds is what the executor gave out and what was estimated.
 template <class Rule, class Format, class Column>
 void describes_what_is_allocated() {
   for (std::int64_t const n : {1, 255, 256, 257, 4095, 100'000}) {
@@ -334,6 +335,7 @@ void describes_what_is_allocated() {
                                   {std::vector<float>(static_cast<std::size_t>(n), 1.0f)});
     auto const d = m.optimizer().describe();
     EXPECT_EQ(d.kept_bytes + d.state_bytes + d.shared_bytes, memory_given_out() - before) << n;
+    is_as_estimated<Rule, Format, Column>(d, 1);
   }
 }
 

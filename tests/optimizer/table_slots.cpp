@@ -1,5 +1,5 @@
-// The table's rows for slots of different formats: block sizes from 32 to 1024 in one pass, two
-// codes to a byte, 16-bit scales, second moments rounded at random.
+// The table's rows for the default format, and for slots of different formats: block sizes from 32
+// to 1024 in one pass, two codes to a byte, 16-bit scales, second moments rounded at random.
 #include "optimizer/table.hpp"
 
 namespace {
@@ -15,6 +15,9 @@ void short_row(Rule const& rule) {
   for (auto k : {kind::lognormal, kind::mixed}) test::same_bits_everywhere<Rule, Format>(rule, k);
 }
 
+TEST(table_slots, adamw_in_root8) {
+  test::row<memfit::adamw, root8>(test::table_adamw);
+}
 TEST(table_slots, adamw_in_companded8_and_packed4) {
   short_row<memfit::adamw, per_slot<companded8, packed4>>(test::table_adamw);
 }

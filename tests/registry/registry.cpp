@@ -23,7 +23,7 @@ namespace {
 
 using namespace memfit;
 using reference::tracked;
-using element = reference::element<tracked>;
+using tensor = std::vector<reference::element<tracked>>;
 using vectors = std::vector<std::vector<float>>;
 
 template <class Rules>
@@ -31,7 +31,8 @@ struct references;
 /// The reference of every rule by its name, with hyper-parameters by theirs.
 template <class... Rules>
 struct references<rules<Rules...>> {
-  using step = void (*)(hyperparameter_values const&, element&, tracked, std::int64_t);
+  using step = void (*)(hyperparameter_values const&, tensor&, std::vector<tracked> const&,
+                        std::int64_t);
   static step of(std::string const& name) {
     step found = nullptr;
     ((name == name_of<Rules>::value() ? void(found = &take<Rules>) : void()), ...);
@@ -40,15 +41,16 @@ struct references<rules<Rules...>> {
 
  private:
   template <class Rule>
-  static void take(hyperparameter_values const& values, element& e, tracked g, std::int64_t n) {
+  static void take(hyperparameter_values const& values, tensor& t, std::vector<tracked> const& g,
+                   std::int64_t n) {
     Rule r;
     detail::change("reference", r, values);
-    reference::of(r)(e, g, n);
+    reference::take_step(reference::of(r), t, g, n);
   }
 };
 
 using all_rules = rules<sgd, momentum, adam, adamw, amsgrad, amsgradw, nadam, radam, ademamix,
-                        rmsprop, adagrad, lion, signum>;
+                        rmsprop, adagrad, lion, signum, lamb, lars>;
 using all = registry<all_rules>;
 
 /// Every hyper-parameter of a group another one, within its range.
@@ -71,21 +73,27 @@ struct by_name : testing::TestWithParam<std::string> {
     vectors gradients, before = values, moments[3];
     for (std::size_t i = 0; i < opt->size(); ++i) {
       gradients.push_back(input(100 * ++seed));
-      for (int s = 0; s < slots; ++s) moments[s].push_back(opt->moment_sync(i, s));
+      for (std::size_t s = 0; s < slots; ++s)
+        moments[s].push_back(opt->moment_sync(i, static_cast<int>(s)));
     }
     opt->step(gradients);
     for (std::size_t i = 0; i < opt->size(); ++i) {
       numbers[i] += opt->is_frozen(i) ? 0 : 1;
       ASSERT_EQ(opt->steps_sync(i), numbers[i]);
       auto const rule = opt->hyperparameters(opt->group_of(i));
+      tensor expected;
+      std::vector<tracked> g;
       for (std::size_t k = 0; k < before[i].size(); ++k) {
-        element e{tracked::stored(before[i][k]), {}};
-        for (int s = 0; s < slots; ++s)
-          e.s[static_cast<std::size_t>(s)] = tracked::stored(moments[s][i][k]);
-        if (!opt->is_frozen(i))
-          reference_step(rule, e, tracked::stored(gradients[i][k]), numbers[i]);
-        ASSERT_LE(std::fabs(double{values[i][k]} - e.p.value), 2 * e.p.bound)
-            << "tensor " << i << " at its step " << numbers[i] << ", expected " << e.p.value;
+        auto& e = expected.emplace_back();
+        e.p = tracked::stored(before[i][k]);
+        for (std::size_t s = 0; s < slots; ++s) e.s[s] = tracked::stored(moments[s][i][k]);
+        g.push_back(tracked::stored(gradients[i][k]));
+      }
+      if (!opt->is_frozen(i)) reference_step(rule, expected, g, numbers[i]);
+      for (std::size_t k = 0; k < before[i].size(); ++k) {
+        auto const& p = expected[k].p;
+        ASSERT_LE(std::fabs(double{values[i][k]} - p.value), 2 * p.bound)
+            << "tensor " << i << " at its step " << numbers[i] << ", expected " << p.value;
       }
     }
   }
@@ -102,7 +110,7 @@ struct by_name : testing::TestWithParam<std::string> {
   owner<any_optimizer> opt =
       make<all>(GetParam(), "fp32", test::plain_executor{}, {}, std::vector<tensor_ref<float>>{});
   references<all_rules>::step reference_step = references<all_rules>::of(GetParam());
-  int slots = static_cast<int>(opt->slot_names().size());
+  std::size_t slots = opt->slot_names().size();
 };
 
 TEST_P(by_name, follows_changes_groups_gaps_and_late_tensors) {

@@ -3,6 +3,7 @@
 // themselves, for many rules and formats, which build in no time.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -38,14 +39,38 @@ class plain_list final : public memfit::step_list<Rule> {
     auto const* const rules = call.rules_at != nullptr ? call.rules_at : call.rules;
     for (auto i = first; i < first + count && steps_; ++i) {
       auto& item = at(i);
-      if (auto const n = item.next_step(); n != 0)
-        item.begin(rules[item.group].at(n), call.seed, n);
+      if (auto const n = item.next_step(call.part); n != 0)
+        item.begin(rules[item.group].at(n), call.seed, n, call.part);
+      if constexpr (memfit::layerwise_rule<Rule>) item.constants = item.constants.with(norms(item));
       for (std::int64_t k = 0; k < item.active(); ++k) step_element(item, k);
     }
   }
 
  private:
   static constexpr int slots = memfit::slot_count<Rule>;
+
+  /// Of a layerwise rule's parameter and direction.
+  static memfit::layer_norms norms(memfit::step_item<Rule> const& item) {
+    double parameter = 0, direction = 0;
+    for (std::int64_t k = 0; k < item.active(); ++k) {
+      double const p = static_cast<float const*>(item.visible)[k];
+      double const u = direction_of(item, k);
+      parameter += p * p;
+      direction += u * u;
+    }
+    return {std::sqrt(parameter), std::sqrt(direction)};
+  }
+  static float direction_of(memfit::step_item<Rule> const& item, std::int64_t k) {
+    float const p = static_cast<float const*>(item.visible)[k];
+    float const g = static_cast<float const*>(item.gradient)[k];
+    if constexpr (requires { item.constants.direction(p, g); }) {
+      return item.constants.direction(p, g);
+    } else {
+      float s[slots];
+      for (int j = 0; j < slots; ++j) s[j] = static_cast<float const*>(item.moments[j].codes)[k];
+      return item.constants.direction(p, g, s);
+    }
+  }
 
   static void step_element(memfit::step_item<Rule> const& item, std::int64_t k) {
     float& p = static_cast<float*>(item.visible)[k];

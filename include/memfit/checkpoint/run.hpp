@@ -132,7 +132,7 @@ class checkpointed {
 
   static buffer arena_of(E const& exec, std::int64_t bytes) {
     try {
-      return exec.allocate(bytes);
+      return memfit::detail::allocate(exec, bytes, memory_use::activations);
     } catch (memory_error const& e) {
       throw memory_error("memfit::checkpointed: the arena of activations: " +
                          std::string(e.what()));

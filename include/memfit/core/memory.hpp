@@ -7,6 +7,17 @@
 
 namespace memfit {
 
+/// What a manager allocates memory for; executors that count or place memory by it say so in their
+/// `allocate`.
+enum class memory_use {
+  other,       ///< counters, norms, lists
+  kept,        ///< beside parameters, by the parameter column
+  moments,     ///< codes
+  scales,      ///< of the blocks of moments
+  sums,        ///< of the gradients of micro-batches
+  activations  ///< the arena of checkpointed
+};
+
 /// Owns `bytes` of memory on some device; movable, not copyable. Freed by `release(data, bytes)`.
 class buffer {
  public:

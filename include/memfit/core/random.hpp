@@ -43,6 +43,15 @@ MEMFIT_HD inline noise_key make_noise_key(std::uint64_t seed, std::int64_t step,
   return {static_cast<std::uint32_t>(z), static_cast<std::uint32_t>(z >> 32)};
 }
 
+/// The key of a later part of the same step, counted from 0; the first one's is the step's.
+MEMFIT_HD inline noise_key part_key(noise_key key, std::int64_t part) {
+  if (part == 0) return key;
+  auto const z = (std::uint64_t{key.second} << 32 | key.first) ^
+                 detail::mix64(static_cast<std::uint64_t>(part));
+  auto const mixed = detail::mix64(z);
+  return {static_cast<std::uint32_t>(mixed), static_cast<std::uint32_t>(mixed >> 32)};
+}
+
 /// The key of a slot's moments: their noise is not that of the parameter, nor of another slot.
 MEMFIT_HD inline noise_key slot_key(noise_key key, int slot) {
   auto const z = (std::uint64_t{key.second} << 32 | key.first) +

@@ -116,15 +116,19 @@ struct step_item {
   /// Elements that the step changes.
   MEMFIT_HD std::int64_t active() const { return gradient != nullptr && group >= 0 ? count : 0; }
 
-  /// Counts a step of a tensor that takes part: its number, from 1; 0 where it does not.
-  MEMFIT_HD std::int64_t next_step() const {
+  /// Counts a step of a tensor that takes part: its number, from 1; 0 where it does not. Of the
+  /// parts of a window the first is the one that counts.
+  MEMFIT_HD std::int64_t next_step(window_part const& part = {}) const {
     bool const absent = gradient == nullptr && count != 0;
-    return steps == nullptr || absent || group < 0 ? 0 : ++*steps;
+    if (steps == nullptr || absent || group < 0) return 0;
+    if (part.number == 0 || *steps == 0) ++*steps;
+    return *steps;
   }
-  /// Takes over what depends on the number of a step.
-  MEMFIT_HD void begin(constants_of<Rule> const& of_step, std::uint64_t seed, std::int64_t step) {
-    constants = of_step;
-    key = make_noise_key(seed, step, id);
+  /// Takes over what depends on the number of a step and on the part of a window.
+  MEMFIT_HD void begin(constants_of<Rule> const& of_step, std::uint64_t seed, std::int64_t step,
+                       window_part const& part = {}) {
+    constants = detail::part_of<Rule>(of_step, part);
+    key = part_key(make_noise_key(seed, step, id), part.number);
   }
 };
 
@@ -147,7 +151,8 @@ concept stores_rule = format<Format> &&
 /// `dequantize<Storage>`; `sum<Column>(item, call)`, which adds one tensor to sums, and
 /// `sums<Column>()`, which makes a sum_list; `norms()`, which makes a norm_list; and
 /// `once(program)`, which calls a trivially copyable function object a single time, marked
-/// MEMFIT_HD. All are ordered; copies from and to the host wait.
+/// MEMFIT_HD. All are ordered; copies from and to the host wait. Where it has
+/// `allocate(bytes, memory_use)` besides, managers call that.
 template <class E>
 concept executor = std::copy_constructible<E> && requires(E const& e, void* p, void const* q) {
   { e.allocate(std::int64_t{1}) } -> std::same_as<buffer>;
@@ -156,5 +161,17 @@ concept executor = std::copy_constructible<E> && requires(E const& e, void* p, v
   e.copy_to_host(p, q, std::int64_t{1});
   e.fill(p, static_cast<unsigned char>(0), std::int64_t{1});
 };
+
+namespace detail {
+
+template <executor E>
+buffer allocate(E const& exec, std::int64_t bytes, memory_use use) {
+  if constexpr (requires { exec.allocate(bytes, use); })
+    return exec.allocate(bytes, use);
+  else
+    return exec.allocate(bytes);
+}
+
+}  // namespace detail
 
 }  // namespace memfit

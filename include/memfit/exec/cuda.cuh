@@ -88,7 +88,7 @@ owner<sum_list> cuda::sums() const {
 
 template <class>
 owner<norm_list> cuda::norms() const {
-  return owner<norm_list>(new detail::cuda_squares(*this));
+  return owner<norm_list>(new detail::cuda_squares<>(*this));
 }
 
 template <class Storage>

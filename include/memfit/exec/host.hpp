@@ -243,8 +243,8 @@ class host::list final : public step_list<Rule> {
         std::span(items_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
     auto const begin = [&] {
       for (auto& item : items)
-        if (auto const step = item.next_step(); step != 0)
-          item.begin(rule[item.group].at(step), call.seed, step);
+        if (auto const step = item.next_step(call.part); step != 0)
+          item.begin(rule[item.group].at(step), call.seed, step, call.part);
     };
     if constexpr (layerwise_rule<Rule>) {
       detail::layer_parts parts(items.data(), count);

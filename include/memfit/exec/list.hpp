@@ -29,6 +29,7 @@ struct step_call {
   std::uint64_t seed = 0;
   gate gate_at = {};
   std::uint64_t* nonfinite = nullptr;  ///< grows by the elements left alone
+  window_part part = {};               ///< other than all of a window for folding rules alone
 };
 
 /// Tensors of one rule, state format and parameter column that are stepped together, in the order

@@ -25,14 +25,14 @@ template <>
 class machine<> {
  public:
   virtual ~machine() = default;
-  virtual buffer allocate(std::int64_t bytes) const = 0;
+  virtual buffer allocate(std::int64_t bytes, memory_use use) const = 0;
   virtual void copy_from_host(void* to, void const* from, std::int64_t bytes) const = 0;
   virtual void copy_to_host(void* to, void const* from, std::int64_t bytes) const = 0;
   virtual void fill(void* to, unsigned char value, std::int64_t bytes) const = 0;
 
   /// A buffer of zeros.
-  buffer zeroed(std::int64_t bytes) const {
-    buffer b = allocate(bytes);
+  buffer zeroed(std::int64_t bytes, memory_use use = memory_use::other) const {
+    buffer b = allocate(bytes, use);
     fill(b.data(), 0, bytes);
     return b;
   }
@@ -54,7 +54,9 @@ template <class E, class Face>
 class machine_on<E, Face> : public Face {
  public:
   explicit machine_on(E exec) : exec_(std::move(exec)) {}
-  buffer allocate(std::int64_t bytes) const override { return exec_.allocate(bytes); }
+  buffer allocate(std::int64_t bytes, memory_use use) const override {
+    return detail::allocate(exec_, bytes, use);
+  }
   void copy_from_host(void* to, void const* from, std::int64_t bytes) const override {
     exec_.copy_from_host(to, from, bytes);
   }

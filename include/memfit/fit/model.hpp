@@ -15,6 +15,7 @@ namespace memfit::fit {
 struct parameter {
   std::string name;
   std::int64_t count = 0;
+  bool divides = true;  ///< among tensor-parallel ranks; else each of them has it whole
 };
 
 /// A stage of the chain, whose parameters its backward completes the gradients of. Stages may name
@@ -29,6 +30,7 @@ struct pass {
   std::int64_t batch = 1;
   std::int64_t seq = 1;
   std::int64_t element_bytes = 4;
+  std::int64_t tensor_ranks = 1;  ///< that divide each stage; the chain is that of one of them
 };
 
 /// What a device does in a second, roughly.
@@ -44,7 +46,7 @@ struct model {
   std::vector<stage> stages;
   std::function<checkpoint::chain(pass const&, rates const&)> chain;
   /// Bytes that a run of such passes takes besides: tokens, buffers of kernels.
-  std::function<std::int64_t(pass const&)> workspace;
+  std::function<std::int64_t(pass const&)> workspace = {};
 };
 
 }  // namespace memfit::fit

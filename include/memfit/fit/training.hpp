@@ -27,6 +27,9 @@ struct state_cost {
   std::string rule, format;
   std::vector<moment_cost> moments;
   std::int64_t min_quantized = 4096;
+  bool folds = true;  ///< the gradients of micro-batches into the moments; see gradient_release
+  /// What an optimizer of so many tensors takes besides.
+  std::int64_t (*shared_bytes)(std::int64_t tensors) = nullptr;
 };
 
 /// How parameters are stored: what the model reads, and what is kept beside it.
@@ -54,15 +57,15 @@ struct training {
   std::int64_t batch = 1;        ///< windows per step and data-parallel rank
   std::int64_t micro_batch = 1;  ///< windows per pass
   std::int64_t seq = 1;          ///< tokens per window
-  column_cost column;
-  state_cost states;
+  column_cost column = {};
+  state_cost states = {};
   fit::accumulation accumulation = fit::accumulation::none;
   bool gradient_release = false;  ///< a stage is stepped as soon as its gradient is complete
   bool clips = false;             ///< by the norm of all gradients, or of the last window's
   /// Which activations are kept; null: all of them.
-  std::function<checkpoint::schedule(checkpoint::chain const&)> schedule;
+  std::function<checkpoint::schedule(checkpoint::chain const&)> schedule = {};
   bool offloads_states = false;  ///< moments and what is kept live in the host's memory
-  parallelism ranks;
+  parallelism ranks = {};
 };
 
 /// Bytes of one rank, by category; each is at its own peak.

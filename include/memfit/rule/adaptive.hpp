@@ -1,5 +1,5 @@
 // Rules that scale each parameter's step by its own second moment: adam and adamw.
-// Used as optimizer<adamw, …> and optimizer<adam, …>.
+// Used as optimizer<adamw, …> and optimizer<adam, …>. Both fold the gradients of micro-batches.
 #pragma once
 
 #include <array>
@@ -24,6 +24,10 @@ struct adaptive_constants : averages {
   template <class F>
   MEMFIT_HD F stepped(F const& kept, F const& first, F const& second) const {
     return fma(-step_size, over_root(first, second, inverse_root_correction2, eps), kept);
+  }
+  MEMFIT_HD void fold(window_part const& w) {
+    averages::fold(w);
+    if (!w.last) step_size = 0.0f;
   }
 };
 
@@ -60,6 +64,11 @@ struct adam {
       this->take(F(fma(weight_decay, p, g)), s);
       p = this->stepped(p, s[0], s[1]);
     }
+    MEMFIT_HD constants part(window_part const& w) const {
+      constants k = *this;
+      k.fold(w);
+      return k;
+    }
   };
 
   MEMFIT_HD constants at(std::int64_t step) const {
@@ -86,6 +95,12 @@ struct adamw {
     MEMFIT_HD void operator()(F& p, F g, F (&s)[2]) const {
       this->take(g, s);
       p = this->stepped(F(p * keep), s[0], s[1]);
+    }
+    MEMFIT_HD constants part(window_part const& w) const {
+      constants k = *this;
+      k.fold(w);
+      if (!w.last) k.keep = 1.0f;
+      return k;
     }
   };
 

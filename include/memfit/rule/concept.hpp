@@ -5,7 +5,6 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
-#include <iterator>
 #include <utility>
 
 #include "memfit/core/config.hpp"
@@ -61,7 +60,31 @@ concept layerwise_rule = requires(constants_of<Rule> const& k, layer_norms const
   k.with(n);
 };
 
+/// What a step brings of a window whose micro-batches join the moments one by one, without sums in
+/// memory of their own: this part of it.
+struct window_part {
+  std::int64_t number = 0;  ///< parts that the tensor has had; the first counts the step and decays
+  float share = 1;          ///< of the window's items; the shares of all parts sum to 1
+  bool last = true;         ///< moves the parameter
+};
+
+/// A folding rule's constants have `part(window_part)`, which gives the constants of one part.
+template <class Rule>
+concept folding_rule = requires(constants_of<Rule> const& k, window_part const& w) {
+  { k.part(w) } -> std::same_as<constants_of<Rule>>;
+};
+
 namespace detail {
+
+/// The constants of a part of a window; other rules know whole windows alone.
+template <class Rule>
+MEMFIT_HD constants_of<Rule> part_of(constants_of<Rule> const& k,
+                                     [[maybe_unused]] window_part const& w) {
+  if constexpr (folding_rule<Rule>)
+    return k.part(w);
+  else
+    return k;
+}
 
 template <class Constants, class F>
 concept directs_without_slots = requires(Constants const& k, F const& p, F const& g) {
@@ -111,6 +134,10 @@ constexpr bool is_measurable() {
 /// moments as the step does, or `k.direction(p, g)` where it needs no moments; and `k.with(norms)`,
 /// the constants once the norms of parameters and directions are known, whose call makes the step.
 /// Before the step itself the driver runs `direction` dry, which stores nothing.
+///
+/// A rule folds the gradients of micro-batches into its moments where its constants have
+/// `k.part(window_part)`: constants of the same type with which part 0 decays the moments, every
+/// part adds its share of the new, and none but the last moves the parameter.
 template <class Rule>
 concept rule = requires(Rule const& r) {
   std::size(Rule::slots);

@@ -25,6 +25,13 @@ struct averages {
     s[1] = fma(beta2, s[1], (fresh2 * g) * g);
     s[0] = select(s[1] > F(0.0f), fma(beta1, s[0], fresh1 * g), F(0.0f));
   }
+
+  /// Makes these the averages of a part of a window.
+  MEMFIT_HD void fold(window_part const& w) {
+    if (w.number != 0) beta1 = beta2 = 1.0f;
+    fresh1 *= w.share;
+    fresh2 *= w.share;
+  }
 };
 
 template <class Rule>

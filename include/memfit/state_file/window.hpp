@@ -1,5 +1,5 @@
 // The parts that what lies between backward passes and steps has of a file of states: loss scale,
-// sums over micro-batches, norms of past steps.
+// sums over micro-batches, norms of past steps and of released gradients.
 // Used by save_state and load_state.
 #pragma once
 
@@ -11,6 +11,7 @@
 
 #include "memfit/accumulator.hpp"
 #include "memfit/clip.hpp"
+#include "memfit/release.hpp"
 #include "memfit/scaler.hpp"
 #include "memfit/state_file/part.hpp"
 
@@ -134,6 +135,37 @@ class accumulator_part final : public state_part {
   std::int64_t additions_ = 0;
 };
 
+/// The part of a gradient release between two windows: the norm that the next one is clipped by.
+template <class Optimizer>
+class release_part final : public state_part {
+ public:
+  release_part(gradient_release<Optimizer>& of, part_options const& options)
+      : of_(&of), prefix_(options.prefix) {}
+
+  void list(std::vector<stored_tensor>& tensors, stored_words&) override {
+    of_->require_between("save_state");
+    tensors.push_back(column());
+  }
+  void write(tensor_file_writer& to, std::size_t first) override {
+    double const norm = of_->norm_sync();
+    to.write(first, &norm, sizeof norm);
+  }
+  void prepare(tensor_file const& from) override {
+    of_->require_between("load_state");
+    from.read(from.expect(column()), 0, &norm_, sizeof norm_);
+    if (!(norm_ >= 0) || !is_finite(norm_))
+      from.refuse(column().name, "the norm is negative or not finite");
+  }
+  void take(tensor_file const&) override { of_->load(norm_); }
+
+ private:
+  stored_tensor column() const { return {prefix_ + "release.norm", stored_type::f64, {}}; }
+
+  gradient_release<Optimizer>* of_;
+  std::string prefix_;
+  double norm_ = 0;
+};
+
 }  // namespace detail
 
 /// A loss scaler as a part of a file: its options and all that it knows, as words.
@@ -143,6 +175,13 @@ inline detail::scaler_part states(loss_scaler& of, part_options const& options =
 
 /// A norm clipper as a part of a file: the last norm and those of past steps.
 inline detail::clipper_part states(norm_clipper& of, part_options const& options = {}) {
+  return {of, options};
+}
+
+/// A gradient release as a part of a file, between two windows: the norm of the last one.
+template <class Optimizer>
+detail::release_part<Optimizer> states(gradient_release<Optimizer>& of,
+                                       part_options const& options = {}) {
   return {of, options};
 }
 

@@ -117,6 +117,18 @@ INSTANTIATE_TEST_SUITE_P(
         mistake{"saves_before_it_began",
                 {"--save", "saved", "--save-every", "-1"},
                 "--save-every is -1"},
+        mistake{"released_and_captured",
+                {"--release", "--capture-gradients", "g.bin"},
+                "--release cannot be given with --capture-gradients"},
+        mistake{"released_and_ranked",
+                {"--release", "--clip-percentile", "5"},
+                "--release cannot be given with --clip-percentile"},
+        mistake{"released_and_summed",
+                {"--release", "--accumulate-in", "bf16"},
+                "--release cannot be given with --accumulate-in"},
+        mistake{"folded_into_momentum",
+                {"--release", "--micro-batch", "1", "--optimizer", "momentum"},
+                "needs --optimizer adamw or adam"},
         mistake{"frozen_sample", {"--temperature", "0"}, "--temperature is 0"}),
     [](const auto& tested) { return tested.param.name; });
 

@@ -62,7 +62,7 @@ class cuda_backend : public testing::TestWithParam<sizes> {
  protected:
   void SetUp() override {
     try {
-      cuda = gpt2::open_cuda<float>();
+      cuda = gpt2::open_cuda<float>(counts);
     } catch (const gpt2::user_error& none) {
       GTEST_SKIP() << none.what();
     }
@@ -95,7 +95,8 @@ class cuda_backend : public testing::TestWithParam<sizes> {
   }
 
   gpt2::random_source random{5, 0};
-  std::unique_ptr<gpt2::device<float>> host = gpt2::open_host<float>(1);
+  gpt2::budget counts;
+  std::unique_ptr<gpt2::device<float>> host = gpt2::open_host<float>(1, counts);
   std::unique_ptr<gpt2::device<float>> cuda;
   index const rows = GetParam().batch * GetParam().seq;
   index const seq = GetParam().seq;

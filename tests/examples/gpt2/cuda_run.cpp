@@ -47,7 +47,7 @@ TEST_F(cuda_run, has_the_losses_of_the_host) {
   std::printf("largest relative difference of five losses: %.2g\n", largest);
   EXPECT_LT(largest, 1e-4);
   EXPECT_LT(relative_difference(on_cuda.back(), on_host.back(), "val_loss"), 1e-4);
-  for (auto const* category : {"parameters", "gradients", "states", "activations"})
+  for (auto const* category : {"parameters", "gradients", "moments", "activations"})
     EXPECT_EQ(on_cuda.back().at("bytes").at(category), on_host.back().at("bytes").at(category));
   EXPECT_GT(on_cuda.back().at("bytes").at("workspace").get<std::int64_t>(), 0);
 }
@@ -87,7 +87,7 @@ TEST_F(cuda_run, has_the_hosts_losses_and_scales_in_16_bits_and_micro_batches) {
     EXPECT_LT(relative_difference(on_cuda, on_host, "val_loss"), 1e-3) << options[1];
     EXPECT_EQ(on_cuda.value("skipped", -1), on_host.value("skipped", -1)) << options[1];
     EXPECT_EQ(on_cuda.value("loss_scale", 0.0), on_host.value("loss_scale", 0.0)) << options[1];
-    for (auto const* category : {"parameters", "gradients", "states", "activations"})
+    for (auto const* category : {"parameters", "gradients", "moments", "activations"})
       EXPECT_EQ(on_cuda.at("bytes").at(category), on_host.at("bytes").at(category)) << options[1];
   }
 }
@@ -105,7 +105,7 @@ TEST_P(cuda_choice, trains_as_on_the_host) {
   auto const on_host = train("host", options);
   auto const on_cuda = train("cuda", options);
   EXPECT_LT(relative_difference(on_cuda.back(), on_host.back(), "loss"), 1e-3);
-  EXPECT_EQ(on_cuda.back().at("bytes").at("states"), on_host.back().at("bytes").at("states"));
+  EXPECT_EQ(on_cuda.back().at("bytes").at("moments"), on_host.back().at("bytes").at("moments"));
 }
 
 INSTANTIATE_TEST_SUITE_P(cuda_run, cuda_choice,

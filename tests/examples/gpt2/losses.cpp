@@ -62,7 +62,8 @@ TEST(losses, are_those_of_pytorch) {
 
   auto const expected = golden_losses();
   ASSERT_EQ(expected.size(), 20U);
-  auto const host = gpt2::open_host<float>(2);
+  gpt2::budget uncounted;
+  auto const host = gpt2::open_host<float>(2, uncounted);
   auto& on = host->network();
   gpt2::model<float> model{on, sizes, shape, parameters, gradients};
   auto const stages = model.chain();

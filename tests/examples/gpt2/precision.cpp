@@ -55,10 +55,12 @@ TEST_F(precision, micro_batches_need_less_memory_for_activations_and_more_for_su
   auto const parts = train({"--steps", "1", "--micro-batch", "1"}).front().at("bytes");
   EXPECT_LT(parts.at("activations").get<double>(), 0.3 * whole.at("activations").get<double>());
   EXPECT_EQ(whole.at("gradients"), 4 * parameters);
-  EXPECT_EQ(parts.at("gradients"), 8 * parameters);
+  EXPECT_EQ(whole.at("sums"), 0);
+  EXPECT_EQ(parts.at("gradients"), 4 * parameters);
+  EXPECT_EQ(parts.at("sums"), 4 * parameters);
   auto const bf16_sums =
       train({"--steps", "1", "--micro-batch", "1", "--accumulate-in", "bf16"}).front().at("bytes");
-  EXPECT_EQ(bf16_sums.at("gradients"), 6 * parameters);
+  EXPECT_EQ(bf16_sums.at("sums"), 2 * parameters);
 }
 
 TEST_F(precision, sums_in_bf16_learn_as_sums_in_fp32) {
@@ -90,9 +92,10 @@ TEST_P(sixteen_bits, halve_the_bytes_and_learn_as_fp32) {
   double const expected = wide.back().at("val_loss").get<double>();
   EXPECT_NEAR(narrow.back().at("val_loss").get<double>(), expected, 0.05 * expected);
   auto const bytes = narrow.back().at("bytes");
-  EXPECT_EQ(bytes.at("parameters"), (2 + GetParam().kept) * parameters);
+  EXPECT_EQ(bytes.at("parameters"), 2 * parameters);
+  EXPECT_EQ(bytes.at("kept"), GetParam().kept * parameters);
   EXPECT_EQ(bytes.at("gradients"), 2 * parameters);
-  EXPECT_EQ(bytes.at("states"), 8 * parameters);
+  EXPECT_EQ(bytes.at("moments"), 8 * parameters);
   EXPECT_LT(bytes.at("activations").get<double>(),
             0.52 * wide.back().at("bytes").at("activations").get<double>());
 }
@@ -120,7 +123,7 @@ TEST_F(precision, corrected_parameters_take_three_bytes_and_learn_as_exact_ones)
     double const expected = validation(options);
     auto const steps = train(options + words{"--parameters", "corrected"});
     EXPECT_NEAR(steps.back().at("val_loss").get<double>(), expected, 0.01 * expected) << state;
-    EXPECT_EQ(steps.back().at("bytes").at("parameters"), 3 * parameters) << state;
+    EXPECT_EQ(steps.back().at("bytes").at("kept"), parameters) << state;
   }
 }
 
@@ -190,5 +193,66 @@ TEST_F(precision, a_plain_run_says_nothing_of_scales_and_norms) {
     EXPECT_FALSE(step.contains(field)) << field;
   EXPECT_EQ(out.find("scale"), std::string::npos);
 }
+
+// A network of three layers, so that a block's gradients are used again.
+TEST_F(precision, released_gradients_take_the_memory_of_one_block) {
+  words const options{"--layers", "3", "--steps", "1"};
+  auto const bytes_with = [&](const words& more) {
+    auto sizes = program::small_network(text);
+    sizes.erase(sizes.begin(), sizes.begin() + 2);
+    auto const r = run(sizes + options + more + words{"--log", log.string()});
+    EXPECT_EQ(r.status, 0) << r.err;
+    return records(log).front().at("bytes").at("gradients");
+  };
+  EXPECT_EQ(bytes_with({"--release"}), 4 * parameters);
+  EXPECT_EQ(bytes_with({"--release", "--micro-batch", "1", "--clip-norm", "1"}), 4 * parameters);
+}
+
+TEST_F(precision, released_gradients_that_overflow_skip_and_back_off) {
+  auto const steps = train(
+      {"--steps", "20", "--release", "--precision", "fp16", "--loss-scale", "dynamic:16777216"});
+  auto const skipped = steps.back().at("skipped").get<int>();
+  EXPECT_GE(skipped, 1);
+  EXPECT_LT(skipped, 20);
+  EXPECT_EQ(steps.back().at("loss_scale").get<double>(), std::ldexp(1.0, 24 - skipped));
+}
+
+// What README promises of each technique: how far the losses of all steps may be from those of the
+// same run without it. 0: the same bits.
+struct technique {
+  const char* name;
+  words without, with;
+  double largest;
+};
+
+class every_technique : public precision, public testing::WithParamInterface<technique> {};
+
+TEST_P(every_technique, keeps_to_the_losses_that_it_promises) {
+  auto const& [name, without, with, largest] = GetParam();
+  words const steps{"--steps", "40"};
+  EXPECT_LE(largest_difference(losses(steps + with), losses(steps + without)), largest);
+}
+
+const words eight_bits{"--precision", "bf16", "--parameters", "corrected", "--state", "root8"};
+
+INSTANTIATE_TEST_SUITE_P(
+    precision, every_technique,
+    testing::Values(
+        technique{"checkpoint", {}, {"--checkpoint", "all"}, 0},
+        technique{"checkpoint_budget", {}, {"--checkpoint", "budget:50%"}, 0},
+        technique{"loss_scale", {}, {"--loss-scale", "static:1024"}, 0},
+        technique{"micro_batch", {}, {"--micro-batch", "1"}, 1e-5},
+        technique{"release", {}, {"--release"}, 0},
+        technique{"release_of_eight_bits", eight_bits, eight_bits + words{"--release"}, 0},
+        technique{
+            "release_and_clip", {"--clip-norm", "0.5"}, {"--clip-norm", "0.5", "--release"}, 0.05},
+        technique{"release_and_fold", {}, {"--micro-batch", "1", "--release"}, 0.05},
+        technique{"fold_into_eight_bits", eight_bits,
+                  eight_bits + words{"--micro-batch", "1", "--release"}, 0.05},
+        technique{"root8", {}, {"--state", "root8"}, 0.05},
+        technique{"bf16", {}, {"--precision", "bf16"}, 0.05},
+        technique{"fp16", {}, {"--precision", "fp16"}, 0.05},
+        technique{"corrected_bf16_and_root8", {}, eight_bits, 0.05}),
+    [](const auto& tested) { return std::string{tested.param.name}; });
 
 }  // namespace

@@ -44,7 +44,7 @@ TEST_F(training, logs_every_step_with_every_field) {
     EXPECT_GT(step.at("tokens_per_s").get<double>(), 0);
     EXPECT_GT(step.at("peak_rss").get<std::int64_t>(), 1 << 20);
     EXPECT_EQ(step.contains("val_loss"), i == 1 || i == 3 || i == 4);
-    for (auto const* category : {"parameters", "gradients", "states", "activations", "workspace"})
+    for (auto const* category : {"parameters", "gradients", "moments", "activations", "workspace"})
       EXPECT_GT(step.at("bytes").at(category).get<std::int64_t>(), 0) << category;
   }
 }
@@ -59,7 +59,7 @@ TEST_F(training, reports_bytes_that_follow_from_the_sizes) {
   constexpr std::int64_t head = rows * (2 + c + 256 + 1);
   EXPECT_EQ(bytes.at("parameters"), 4 * parameters);
   EXPECT_EQ(bytes.at("gradients"), 4 * parameters);
-  EXPECT_EQ(bytes.at("states"), 8 * parameters);
+  EXPECT_EQ(bytes.at("moments"), 8 * parameters);
   // At the head's backward pass: what all stages save, two activations, two gradients of such, and
   // that of the head's norm.
   EXPECT_EQ(bytes.at("activations"), 4 * (per_block + head + 5 * rows * c));
@@ -278,6 +278,10 @@ INSTANTIATE_TEST_SUITE_P(
                     interrupted_run{"bf16_in_parts",
                                     {"--precision", "bf16", "--state", "dynamic8", "--micro-batch",
                                      "3", "--accumulate-in", "bf16"}},
+                    interrupted_run{
+                        "folded_and_clipped_by_the_step_before",
+                        {"--release", "--micro-batch", "3", "--clip-norm", "0.5", "--precision",
+                         "bf16", "--parameters", "corrected", "--state", "root8"}},
                     interrupted_run{"fp16_with_skipped_steps",
                                     {"--precision", "fp16", "--loss-scale", "dynamic:1e6",
                                      "--optimizer", "momentum"}}),
@@ -354,7 +358,8 @@ TEST_P(every_choice, trains_with_the_bytes_it_promises) {
     expected += chosen.slots * (quantized ? chosen.bytes(t->size()) : 4 * t->size());
   }
   auto const steps = train({"--steps", "3", "--optimizer", chosen.rule, "--state", chosen.state});
-  EXPECT_EQ(steps.back().at("bytes").at("states"), expected);
+  auto const& bytes = steps.back().at("bytes");
+  EXPECT_EQ(bytes.at("moments").get<std::int64_t>() + bytes.at("scales").get<std::int64_t>(), expected);
   EXPECT_LT(steps.back().at("loss").get<double>(), steps.front().at("loss").get<double>());
 }
 

@@ -95,18 +95,19 @@ template <class T>
 class sixteen_bits : public testing::Test {
  protected:
   gpt2::random_source random{5, 0};
+  gpt2::budget counts;
   std::unique_ptr<gpt2::device<T>> device;
   gpt2::host_backend<double> exact{1};
 
   void SetUp() override {
 #ifdef GPT2_ON_CUDA
     try {
-      device = gpt2::open_cuda<T>();
+      device = gpt2::open_cuda<T>(counts);
     } catch (const gpt2::user_error& none) {
       GTEST_SKIP() << none.what();
     }
 #else
-    device = gpt2::open_host<T>(2);
+    device = gpt2::open_host<T>(2, counts);
 #endif
   }
 

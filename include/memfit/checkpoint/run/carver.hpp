@@ -5,19 +5,10 @@
 #include <cstdint>
 #include <string>
 
+#include "memfit/checkpoint/plan/rounded.hpp"
 #include "memfit/core/error.hpp"
 
 namespace memfit::checkpoint {
-
-/// What every buffer and every carved array begins at a multiple of, counted from the start of its
-/// storage: a cache line of a GPU. The host aligns the storage itself to 64 bytes only.
-inline constexpr std::int64_t alignment = 128;
-
-/// The next multiple of the alignment, or the last one that 64 bits hold.
-constexpr std::int64_t rounded(std::int64_t bytes) {
-  return ((bytes > INT64_MAX - alignment ? bytes - alignment : bytes) + alignment - 1) / alignment *
-         alignment;
-}
 
 /// Takes arrays from the front of a piece of storage. The same calls take the same places: a layout
 /// written once as calls of `take` counts the bytes for the chain and finds the arrays in every

@@ -40,7 +40,8 @@ __global__ void begin_steps(table_row<step_item<Rule>>* rows, std::int64_t count
     Rule const rule = call.rules_at != nullptr ? call.rules_at[group] : carried[group];
     // Called here and not in a function for both sides, so that an `at` for the host alone is
     // refused.
-    if (auto const step = item.next_step(); step != 0) item.begin(rule.at(step), call.seed, step);
+    if (auto const step = item.next_step(call.part); step != 0)
+      item.begin(rule.at(step), call.seed, step, call.part);
   }
 }
 
