@@ -54,12 +54,6 @@ void need_size(const char* option, index value) {
   need(value >= 1 && value <= largest_size, option, value, "at least 1 and at most 1048576");
 }
 
-bool is_same_place(const std::filesystem::path& a, const std::filesystem::path& b) {
-  std::error_code unknown;
-  return std::filesystem::weakly_canonical(a, unknown) ==
-         std::filesystem::weakly_canonical(b, unknown);
-}
-
 void check_release(const options& o) {
   char const* const refused = o.clip_percentile      ? "--clip-percentile"
                               : o.captured_gradients ? "--capture-gradients"
@@ -72,6 +66,12 @@ void check_release(const options& o) {
     throw user_error(
         "--release with --micro-batch needs --optimizer adamw or adam, whose moments "
         "take the gradients of micro-batches one by one");
+}
+
+bool is_same_place(const std::filesystem::path& a, const std::filesystem::path& b) {
+  std::error_code unknown;
+  return std::filesystem::weakly_canonical(a, unknown) ==
+         std::filesystem::weakly_canonical(b, unknown);
 }
 
 void check(const options& o) {

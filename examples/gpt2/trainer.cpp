@@ -65,15 +65,6 @@ update_settings settings_of_update(const options& o) {
           .clip_percentile = o.clip_percentile};
 }
 
-token_format format_of(const options& o) {
-  return {o.tokens, o.sizes.vocabulary};
-}
-
-// Of inputs and targets.
-index bytes_of_batches(index tokens) {
-  return 2 * tokens * static_cast<index>(sizeof(token));
-}
-
 // Of released gradients all blocks use the same.
 config sizes_of_gradients(const options& o) {
   config sizes = o.sizes;
@@ -242,7 +233,7 @@ class run {
 
   // Text, the batches that are cut from it, and those that are held out.
   [[nodiscard]] index bytes_of_data() const {
-    index bytes = text_.bytes() + bytes_of_batches(step_shape_.rows());
+    index bytes = text_.bytes() + 2 * step_shape_.rows() * static_cast<index>(sizeof(token));
     for (auto const& b : held_out_) bytes += b.bytes();
     return bytes;
   }
@@ -337,7 +328,7 @@ class run {
 
   const options& options_;
   config sizes_ = options_.sizes;
-  token_format format_ = format_of(options_);
+  token_format format_{options_.tokens, sizes_.vocabulary};
   extent step_shape_{options_.batch, options_.seq};
   extent shape_{options_.micro_batch, options_.seq};  // of one pass
   corpus text_;
@@ -376,8 +367,9 @@ index free_bytes(const options& o) {
 
 // As they are, or as --fit makes them; before anything large is allocated.
 options that_fit(const options& given, const corpus& text) {
-  index const batches = bytes_of_batches(given.batch * given.seq + validation_tokens(given));
-  surroundings const here{text.bytes() + batches, free_bytes(given)};
+  index const tokens = 2 * (given.batch * given.seq + validation_tokens(given));
+  surroundings const here{text.bytes() + tokens * static_cast<index>(sizeof(token)),
+                          free_bytes(given)};
   if (!given.fit) {
     require_room(given, here);
     return given;
@@ -398,7 +390,8 @@ double learning_rate(const options& o, index step) {
 }
 
 outcome train(const options& given) {
-  auto text = load(given.data.empty() ? default_data() : given.data, format_of(given), given.seq);
+  auto text = load(given.data.empty() ? default_data() : given.data,
+                   {given.tokens, given.sizes.vocabulary}, given.seq);
   auto const o = that_fit(given, text);
   switch (o.precision) {
     case precision_choice::fp32:

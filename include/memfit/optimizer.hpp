@@ -654,8 +654,8 @@ class optimizer {
   buffer fresh_kept(entry const& e) const {
     using kept = typename column::kept;
     if constexpr (!std::is_void_v<kept>) {
-      buffer all = engine_->allocate(e.count * static_cast<std::int64_t>(sizeof(kept)),
-                                     memory_use::kept);
+      buffer all =
+          engine_->allocate(e.count * static_cast<std::int64_t>(sizeof(kept)), memory_use::kept);
       constexpr std::int64_t at_once = std::int64_t{1} << 16;
       std::vector<typename column::code> seen(at_once);
       std::vector<kept> values(at_once);
