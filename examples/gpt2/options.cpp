@@ -194,8 +194,7 @@ command_line parse(int argc, const char* const* argv) {
   std::string log, save, resume, init, shared, gradients, checkpoint, svg, memory_limit, fit;
   o.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 
-  CLI::App app{"Trains a GPT-2 on the bytes of text files, with memfit's optimizers.",
-               "gpt2_train"};
+  CLI::App app{"Trains a GPT-2 on text, or on tokens, with memfit's optimizers.", "gpt2_train"};
   app.footer(footer);
   std::string group = "Model";
   auto const add = [&](const char* name, auto& value, const std::string& text) {
