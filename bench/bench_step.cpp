@@ -152,8 +152,8 @@ void step(benchmark::State& state) {
   }
   exec.fill(a.first.as<void>(), 0, n * 4);
   exec.fill(a.second.as<void>(), 0, n * 4);
-  exec.fill(a.first_scales.as<void>(), 0, n / 64);
-  exec.fill(a.second_scales.as<void>(), 0, n / 64);
+  exec.fill(a.first_scales.as<void>(), 0, n / 8);
+  exec.fill(a.second_scales.as<void>(), 0, n / 8);
   std::int64_t t = 0;
   for (auto _ : state) {
     item.constants = rule.at(++t);
@@ -162,15 +162,24 @@ void step(benchmark::State& state) {
   count(state, n, memfit::bench::step_bytes<Format, column, Gradient>());
 }
 
+template <class Storage>
+memfit::tensor_ref<typename Storage::code> codes_of(std::int64_t n) {
+  return {arrays::all().first.as<typename Storage::code>(),
+          Storage::code_bytes(n) / Storage::code_size};
+}
+template <class Storage>
+memfit::tensor_ref<typename Storage::scale> scales_of(std::int64_t n) {
+  return {arrays::all().first_scales.as<typename Storage::scale>(),
+          Storage::scale_bytes(n) / Storage::scale_size};
+}
+
 template <class Format, memfit::range R>
 void quantize(benchmark::State& state) {
-  auto& a = arrays::all();
   auto const n = state.range(0);
   memfit::host const exec(static_cast<int>(state.range(1)));
-  memfit::tensor_ref<float const> const x(a.gradient.as<float>(), n);
-  memfit::tensor_ref<std::uint8_t> const codes(a.first.as<std::uint8_t>(), n);
-  memfit::tensor_ref<float> const scales(a.first_scales.as<float>(),
-                                         memfit::block_count<Format>(n));
+  memfit::tensor_ref<float const> const x(arrays::all().gradient.as<float>(), n);
+  auto const codes = codes_of<memfit::storage<Format, R>>(n);
+  auto const scales = scales_of<memfit::storage<Format, R>>(n);
   for (auto _ : state) memfit::quantize<Format, R>(exec, x, codes, scales);
   count(state, n, memfit::bench::transform_bytes<Format>());
 }
@@ -181,9 +190,8 @@ void dequantize(benchmark::State& state) {
   auto const n = state.range(0);
   memfit::host const exec(static_cast<int>(state.range(1)));
   memfit::tensor_ref<float> const x(a.second.as<float>(), n);
-  memfit::tensor_ref<std::uint8_t> const codes(a.first.as<std::uint8_t>(), n);
-  memfit::tensor_ref<float> const scales(a.first_scales.as<float>(),
-                                         memfit::block_count<Format>(n));
+  auto const codes = codes_of<memfit::storage<Format, R>>(n);
+  auto const scales = scales_of<memfit::storage<Format, R>>(n);
   memfit::quantize<Format, R>(exec, memfit::tensor_ref<float const>(a.gradient.as<float>(), n),
                               codes, scales);
   for (auto _ : state) memfit::dequantize<Format, R>(exec, codes, scales, x);

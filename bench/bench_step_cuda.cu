@@ -65,7 +65,8 @@ class quantizing {
  protected:
   tensor_ref<float> values() const { return {in_.get(), n_}; }
   tensor_ref<typename coded<Format, R>::code> codes() const {
-    return {static_cast<typename coded<Format, R>::code*>(out_.codes.data()), n_};
+    auto* const data = static_cast<typename coded<Format, R>::code*>(out_.codes.data());
+    return {data, out_.codes.bytes() / coded<Format, R>::stored::code_size};
   }
   tensor_ref<typename coded<Format, R>::scale> scales() const {
     auto* const data = static_cast<typename coded<Format, R>::scale*>(out_.scales.data());

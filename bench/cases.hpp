@@ -9,19 +9,23 @@
 #include <type_traits>
 
 #include "memfit/codec/column.hpp"
+#include "memfit/codec/companded.hpp"
 #include "memfit/codec/dynamic.hpp"
 #include "memfit/codec/float.hpp"
 #include "memfit/codec/linear.hpp"
+#include "memfit/codec/packed4.hpp"
+#include "memfit/codec/root.hpp"
 #include "memfit/codec/small_float.hpp"
+#include "memfit/codec/storage.hpp"
 
 namespace memfit::bench {
 
 /// Bytes of the code of one element, and of its share of the block's scale.
 template <class Format>
 constexpr double code_bytes() {
-  using codec = codec_for<Format, range::any>;
-  constexpr double scale = codec::scaled ? 4.0 / format_traits<Format, range::any>::block : 0.0;
-  return sizeof(typename codec::code) + scale;
+  using stored = storage<Format, range::any>;
+  constexpr std::int64_t many = 1 << 20;
+  return static_cast<double>(stored::code_bytes(many) + stored::scale_bytes(many)) / many;
 }
 
 /// Bytes that a step with two moments moves per parameter: all but the gradient is read and
@@ -51,10 +55,16 @@ template <class Use>
 void for_each_format(Use const& use) {
   use.template operator()<fp32>("fp32");
   use.template operator()<bf16>("bf16");
+  use.template operator()<root8>("root8");
   use.template operator()<float8>("float8");
   use.template operator()<dynamic8>("dynamic8");
   use.template operator()<linear8>("linear8");
+  use.template operator()<companded8>("companded8");
+  use.template operator()<packed4>("packed4");
 }
+
+template <class Format, class... Others>
+inline constexpr bool is_one_of = (std::is_same_v<Format, Others> || ...);
 
 /// Calls `use.template operator()<Format, Param>(name)` for every step of the benchmarks.
 template <class Use>
@@ -62,8 +72,10 @@ void for_each_step(Use const& use) {
   for_each_format([&]<class Format>(std::string const& state) {
     auto const name = "step/adamw/" + state;
     use.template operator()<Format, fp32>(name + "/fp32");
-    use.template operator()<Format, bf16>(name + "/bf16");
-    use.template operator()<Format, split<bf16>>(name + "/split_bf16");
+    if constexpr (is_one_of<Format, fp32, root8, float8>) {
+      use.template operator()<Format, bf16>(name + "/bf16");
+      use.template operator()<Format, split<bf16>>(name + "/split_bf16");
+    }
   });
 }
 

@@ -57,17 +57,16 @@ struct parameters {
   code* get() const { return static_cast<code*>(visible.data()); }
 };
 
-/// Codes of value zero, a byte or more each, and their scales.
+/// Codes of value zero and their scales.
 template <class Format, range R>
 struct coded {
   using stored = storage<Format, R>;
   using code = typename stored::code;
   using scale = typename stored::scale;
-  static_assert(stored::width >= 8);
   buffer codes, scales;
   coded(cuda const& exec, std::int64_t n)
       : codes(exec.allocate(stored::code_bytes(n))), scales(exec.allocate(stored::scale_bytes(n))) {
-    exec.fill(codes.data(), static_cast<unsigned char>(stored::codec::zero), codes.bytes());
+    exec.fill(codes.data(), stored::zero_byte, codes.bytes());
     exec.fill(scales.data(), 0, scales.bytes());
   }
   moment_ref ref() const { return {codes.data(), scales.data()}; }

@@ -4,7 +4,7 @@
 bench/fidelity/peers.py GRADIENTS [STEPS [ELEMENTS]], under a Python with the packages of bench/peers/requirements.txt.
 GRADIENTS is a file of gpt2_train --capture-gradients. Each step starts from a parameter of zero, without decay, so that
 what a library leaves there is its update; the exact run is AdamW in float64. Prints a table for bench/README.md, with the
-same columns as bench_fidelity.
+same columns as bench_fidelity; bytes are those of the first tensor, as torchao keeps small ones in fp32.
 """
 
 import os
@@ -78,6 +78,10 @@ class FlashOptim(Exact):
         x, scales = self.scaled(self.second.sqrt())
         self.second = (((x * 255).round().clamp(0, 255) / 255) * scales).view(-1)[:count] ** 2
 
+    @staticmethod
+    def bytes():
+        return 2 * (1 + 2 / 32)
+
 
 class Library:
     """An optimizer of a library, of which only the update is read."""
@@ -91,6 +95,20 @@ class Library:
         self.parameter.grad = gradient
         self.optimizer.step()
         return -self.parameter.data.double()
+
+    def bytes(self):
+        """Of codes and scales per parameter; maps are one for all."""
+        state = dict(named_parts(self.optimizer.state[self.parameter].items()))
+        return sum(t.nbytes for name, t in state.items() if "qmap" not in name) / self.parameter.numel()
+
+
+def named_parts(tensors):
+    """The plain tensors of some elements that these are made of."""
+    for name, t in tensors:
+        if hasattr(t, "__tensor_flatten__"):
+            yield from named_parts((f"{name}.{part}", getattr(t, part)) for part in t.__tensor_flatten__()[0])
+        elif isinstance(t, torch.Tensor) and t.ndim > 0:
+            yield name, t
 
 
 SETTINGS = {"lr": LR, "betas": (BETA1, BETA2), "eps": EPS, "weight_decay": 0.0}
@@ -142,12 +160,13 @@ def main():
     steps = int(sys.argv[2]) if len(sys.argv) > 2 else 300
     recording = Recording(sys.argv[1], int(sys.argv[3]) if len(sys.argv) > 3 else 16384)
     path, norm, tracks = replay(recording, steps)
-    print(f"| AdamW of | update | path | largest / lr | {' | '.join(recording.names)} |")
-    print(f"| --- |{' ---: |' * (3 + len(path))}")
+    print(f"| AdamW of | bytes | update | path | largest / lr | {' | '.join(recording.names)} |")
+    print(f"| --- |{' ---: |' * (4 + len(path))}")
     for name, peer in tracks.items():
         missed = [float(((t.path - p) ** 2).sum()) for t, p in zip(peer, path)]
         length = [float((p**2).sum()) for p in path]
-        cells = [f"{(sum(t.error for t in peer) / sum(norm)) ** 0.5:.2g}", f"{(sum(missed) / sum(length)) ** 0.5:.2g}"]
+        cells = [f"{peer[0].optimizer.bytes():.3f}", f"{(sum(t.error for t in peer) / sum(norm)) ** 0.5:.2g}"]
+        cells.append(f"{(sum(missed) / sum(length)) ** 0.5:.2g}")
         cells.append(f"{max(t.largest for t in peer):.2g}")
         cells += [f"{(m / n) ** 0.5:.2g}, {t.largest:.2g}" for m, n, t in zip(missed, length, peer)]
         print(f"| {name} | {' | '.join(cells)} |")

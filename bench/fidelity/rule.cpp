@@ -26,9 +26,7 @@ class stepped : public tensor_replay {
   stepped(std::int64_t count, double lr)
       : rule_(plain_rule<rule_type>(lr)), parameter_(static_cast<std::size_t>(count)) {
     each([&]<class S>(S, moment_bytes& m) {
-      constexpr std::uint32_t zero = S::codec::zero;
-      m.codes.assign(static_cast<std::size_t>(S::code_bytes(count)),
-                     static_cast<unsigned char>(S::width == 4 ? zero * 0x11u : zero));
+      m.codes.assign(static_cast<std::size_t>(S::code_bytes(count)), S::zero_byte);
       m.scales.assign(static_cast<std::size_t>(S::scale_bytes(count) / 4 + 1), 0.0f);
     });
   }

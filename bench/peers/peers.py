@@ -18,7 +18,7 @@ import sys
 import time
 from pathlib import Path
 
-FORMATS = ["fp32", "bf16", "float8", "linear8", "dynamic8"]
+FORMATS = ["fp32", "bf16", "root8", "float8", "linear8", "dynamic8"]
 RULE = {"lr": 1e-6, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.01}
 EXACT_PEERS = ["torch fused", "DeepSpeed CPUAdam"]
 PAPER = "bitsandbytes 8-bit"
@@ -144,7 +144,7 @@ def print_tables(measured):
                   f"{median_ratio(times[exact], own):.2f}{mark} | {paper} |")
 
 
-COLORS = ["#08519c", "#3182bd", "#54278f", "#9e9ac8", "#238b45", "#d94801", "#fd8d3c", "#a63603", "#636363"]
+COLORS = ["#08519c", "#3182bd", "#e7298a", "#54278f", "#9e9ac8", "#238b45", "#d94801", "#fd8d3c", "#a63603", "#636363"]
 
 
 def decades(values):

@@ -31,20 +31,14 @@ constexpr std::array columns{
     stored{"split<bf16>", gpt2::precision_choice::bf16, gpt2::column_choice::exact},
     stored{"corrected<bf16>", gpt2::precision_choice::bf16, gpt2::column_choice::corrected}};
 
-bool has(stored const& column, gpt2::state_choice state) {
-  using enum gpt2::state_choice;
-  return gpt2::is_offered(gpt2::rule_choice::adamw, column.precision, state) &&
-         (column.column == gpt2::column_choice::exact || state == fp32 || state == root8);
-}
-
-}  // namespace
-
-std::optional<words> gpt2_storage_options(fit::column_cost const& column,
-                                          fit::state_cost const& states) {
+// Empty where gpt2_train does not have the combination.
+std::optional<words> storage_options(fit::column_cost const& column,
+                                     fit::state_cost const& states) {
   auto const stored_in = std::find_if(columns.begin(), columns.end(),
                                       [&](stored const& s) { return s.name == column.name; });
   auto const state = find(gpt2::states, states.format);
-  if (states.rule != "adamw" || stored_in == columns.end() || !state || !has(*stored_in, *state))
+  if (states.rule != "adamw" || stored_in == columns.end() || !state ||
+      !gpt2::is_offered(gpt2::rule_choice::adamw, stored_in->precision, stored_in->column, *state))
     return std::nullopt;
   words options;
   if (stored_in->precision != gpt2::precision_choice::fp32)
@@ -55,9 +49,11 @@ std::optional<words> gpt2_storage_options(fit::column_cost const& column,
   return options;
 }
 
+}  // namespace
+
 std::optional<words> gpt2_options_of(fit::plan const& p) {
   auto const& t = p.training;
-  auto const storage = gpt2_storage_options(t.column, t.states);
+  auto const storage = storage_options(t.column, t.states);
   if (!storage || t.offloads_states) return std::nullopt;
   words options{"--batch", std::to_string(t.batch), "--seq", std::to_string(t.seq)};
   auto const add = [&](words const& more) {

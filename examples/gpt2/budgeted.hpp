@@ -21,8 +21,8 @@ class budgeted : public Executor {
   budgeted(Executor exec, budget& counts) : Executor{std::move(exec)}, budget_{&counts} {}
 
   // Throws also what budget::take throws.
-  [[nodiscard]] memfit::buffer allocate(
-      index bytes, memfit::memory_use use = memfit::memory_use::other) const {
+  [[nodiscard]] memfit::buffer allocate(index bytes,
+                                        memfit::memory_use use = memfit::memory_use::other) const {
     auto const in = category_of(use);
     budget_->take(in, bytes);
     try {

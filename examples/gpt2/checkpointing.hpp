@@ -12,10 +12,19 @@
 
 namespace gpt2 {
 
-enum class checkpoint_kind { none, selective, all, sqrt, every, revolve, budget, automatic, planned };
+enum class checkpoint_kind {
+  none,
+  selective,
+  all,
+  sqrt,
+  every,
+  revolve,
+  budget,
+  automatic,
+  planned
+};
 
-using make_schedule =
-    std::function<memfit::checkpoint::schedule(const memfit::checkpoint::chain&)>;
+using make_schedule = std::function<memfit::checkpoint::schedule(const memfit::checkpoint::chain&)>;
 
 struct checkpoint_choice {
   checkpoint_kind kind = checkpoint_kind::none;

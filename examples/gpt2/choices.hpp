@@ -11,6 +11,7 @@
 
 namespace gpt2 {
 
+enum class token_choice { bytes, uint16 };
 enum class device_choice { host, cuda };
 enum class rule_choice { adamw, adam, momentum, sgd };
 enum class precision_choice { fp32, bf16, fp16 };
@@ -24,13 +25,26 @@ struct named {
   Value value;
 };
 
+// Its vocabulary and its windows are those of all four.
+constexpr config published(index layers, index heads, index channels) {
+  return {.layers = layers,
+          .heads = heads,
+          .channels = channels,
+          .context = 1024,
+          .vocabulary = gpt2_vocabulary};
+}
+
 inline constexpr std::array models{
     named<config>{"tiny", {.layers = 2, .heads = 4, .channels = 128, .context = 128}},
     named<config>{"small", {.layers = 4, .heads = 4, .channels = 256, .context = 256}},
-    named<config>{"gpt2", {.layers = 12, .heads = 12, .channels = 768, .context = 1024}},
-    named<config>{"gpt2-medium", {.layers = 24, .heads = 16, .channels = 1024, .context = 1024}},
-    named<config>{"gpt2-large", {.layers = 36, .heads = 20, .channels = 1280, .context = 1024}},
-    named<config>{"gpt2-xl", {.layers = 48, .heads = 25, .channels = 1600, .context = 1024}}};
+    named<config>{"gpt2", published(12, 12, 768)},
+    named<config>{"gpt2-medium", published(24, 16, 1024)},
+    named<config>{"gpt2-large", published(36, 20, 1280)},
+    named<config>{"gpt2-xl", published(48, 25, 1600)}};
+
+// What files of data hold.
+inline constexpr std::array token_kinds{named<token_choice>{"bytes", token_choice::bytes},
+                                        named<token_choice>{"uint16", token_choice::uint16}};
 
 inline constexpr std::array devices{named<device_choice>{"host", device_choice::host},
                                     named<device_choice>{"cuda", device_choice::cuda}};
@@ -60,6 +74,15 @@ constexpr bool is_offered(rule_choice rule, precision_choice precision, state_ch
   bool const adamw = rule == rule_choice::adamw, exact = precision == precision_choice::fp32;
   return (adamw && exact) || ((adamw || exact) && state == state_choice::dynamic8);
 }
+
+// The same with what parameters are kept in.
+constexpr bool is_offered(rule_choice rule, precision_choice precision, column_choice column,
+                          state_choice state) {
+  if (column == column_choice::exact) return is_offered(rule, precision, state);
+  return rule == rule_choice::adamw && precision == precision_choice::bf16 &&
+         (state == state_choice::fp32 || state == state_choice::root8);
+}
+
 // What is kept beside parameters of 16 bits: all that they lack of float's precision, or 8 bits.
 inline constexpr std::array parameter_columns{
     named<column_choice>{"exact", column_choice::exact},

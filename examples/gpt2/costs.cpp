@@ -47,39 +47,39 @@ fit::state_cost cost_in(rule_choice rule, state_choice state) {
 }  // namespace
 
 fit::column_choice cost_of(precision_choice precision, column_choice column) {
+  using fit::precision::bits24;
   switch (precision) {
     case precision_choice::fp32:
-      return {memfit::cost_of_column<memfit::fp32>(), fit::precision::exact, 0, ""};
+      return {memfit::cost_of_column<memfit::fp32>()};
     case precision_choice::bf16:
       if (column == column_choice::corrected)
-        return {memfit::cost_of_column<memfit::corrected<memfit::bf16>>(), fit::precision::bits24,
-                0.005, "parameters of 24 bits; activations and gradients of 16"};
-      return {memfit::cost_of_column<memfit::split<memfit::bf16>>(), fit::precision::bits24, 0.005,
-              "activations and gradients of 16 bits"};
+        return {memfit::cost_of_column<memfit::corrected<memfit::bf16>>(), bits24, 0.003,
+                "activations and gradients have 16 bits, parameters 24"};
+      return {memfit::cost_of_column<memfit::split<memfit::bf16>>(), bits24, 0.002,
+              "activations and gradients have 16 bits, parameters all 32 of fp32"};
     case precision_choice::fp16:
-      return {memfit::cost_of_column<memfit::master<memfit::fp16>>(), fit::precision::bits24, 0.005,
-              "activations and gradients of 16 bits, with a loss scale"};
+      return {memfit::cost_of_column<memfit::master<memfit::fp16>>(), bits24, 0.002,
+              "activations and gradients have 16 bits, parameters all 32 of fp32"};
   }
   return {};
 }
 
 fit::state_choice cost_of(rule_choice rule, state_choice state) {
-  auto const graded = [&](fit::precision precision, double loss,
-                          const char* effect) -> fit::state_choice {
-    return {cost_in(rule, state), precision, loss, effect};
-  };
+  using fit::precision::bits24;
+  auto const cost = cost_in(rule, state);
   switch (state) {
     case state_choice::fp32:
-      return graded(fit::precision::exact, 0, "");
+      return {cost};
     case state_choice::bf16:
+      return {cost, bits24, 0.003, "moments have 16 bits"};
     case state_choice::root8:
-      return graded(fit::precision::bits24, 0.005, "moments rounded at every step");
+      return {cost, bits24, 0.003, "moments have 8 bits"};
     case state_choice::dynamic8:
     case state_choice::float8:
     case state_choice::linear8:
-      return graded(fit::precision::bits24, 0.02, "moments rounded at every step");
+      return {cost, bits24, 0.01, "moments have 8 bits, less close than those of root8"};
     case state_choice::packed4:
-      return graded(fit::precision::bits16, 0.05, "moments of 4 bits");
+      return {cost, fit::precision::bits16, 0.01, "moments have 4 bits"};
   }
   return {};
 }

@@ -11,7 +11,8 @@ namespace {
 template <class T>
 class cuda_device final : public device<T> {
  public:
-  explicit cuda_device(budget& counts) : network_{stream_, counts}, exec_{memfit::cuda{stream_.get()}, counts} {}
+  explicit cuda_device(budget& counts)
+      : network_{stream_, counts}, exec_{memfit::cuda{stream_.get()}, counts} {}
 
   [[nodiscard]] std::string describe() const override {
     int current = 0;

@@ -58,20 +58,38 @@ std::vector<fs::path> list(const std::vector<fs::path>& paths) {
   return files;
 }
 
-std::vector<token> read(const fs::path& file) {
+std::vector<std::uint8_t> read(const fs::path& file) {
   errno = 0;
   std::ifstream in{file, std::ios::binary};
-  std::vector<token> bytes{std::istreambuf_iterator<char>{in}, {}};
+  std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>{in}, {}};
   if (!in.is_open() || in.bad()) refuse(file, std::strerror(errno));
   return bytes;
 }
 
-void need_window(const std::vector<token>& part, const char* name, index seq) {
-  auto const size = static_cast<index>(part.size());
-  if (size <= seq)
+// Looks at every token, so that nothing later has to.
+void need_tokens(const fs::path& file, const token_text& text, const token_format& format) {
+  for (index i = 0; i < text.size(); ++i)
+    if (text[i] >= format.vocabulary)
+      throw user_error("'" + file.string() + "': the token at byte " +
+                       std::to_string(i * format.bytes_each()) + " is " + std::to_string(text[i]) +
+                       ", and the vocabulary has " + std::to_string(format.vocabulary));
+}
+
+token_text read(const fs::path& file, const token_format& format) {
+  auto bytes = read(file);
+  if (std::ssize(bytes) % format.bytes_each() != 0)
+    throw user_error("'" + file.string() + "' has " + std::to_string(bytes.size()) +
+                     " bytes, which are no numbers of 16 bits");
+  token_text text{format, std::move(bytes)};
+  need_tokens(file, text, format);
+  return text;
+}
+
+void need_window(const token_text& part, const char* name, const token_format& format, index seq) {
+  if (part.size() <= seq)
     throw user_error("the data are too short: " + std::string{name} + " has " +
-                     std::to_string(size) + " bytes, and --seq " + std::to_string(seq) + " needs " +
-                     std::to_string(seq + 1));
+                     std::to_string(part.size()) + " " + std::string{format.unit()} +
+                     ", and --seq " + std::to_string(seq) + " needs " + std::to_string(seq + 1));
 }
 
 void resize(batch& b, extent shape) {
@@ -80,31 +98,33 @@ void resize(batch& b, extent shape) {
   b.targets.resize(static_cast<std::size_t>(shape.rows()));
 }
 
-void cut(const std::vector<token>& text, index start, index row, batch& to) {
-  auto const first = text.begin() + start;
-  std::copy_n(first, to.shape.seq, to.inputs.begin() + row * to.shape.seq);
-  std::copy_n(first + 1, to.shape.seq, to.targets.begin() + row * to.shape.seq);
+void cut(const token_text& text, index start, index row, batch& to) {
+  auto const place = static_cast<std::size_t>(row * to.shape.seq);
+  for (index i = 0; i < to.shape.seq; ++i) {
+    to.inputs[place + static_cast<std::size_t>(i)] = text[start + i];
+    to.targets[place + static_cast<std::size_t>(i)] = text[start + i + 1];
+  }
 }
 
 // The number of places where a window may start.
-index starts(const std::vector<token>& text, index seq) {
-  return static_cast<index>(text.size()) - seq;
+index starts(const token_text& text, index seq) {
+  return text.size() - seq;
 }
 
 }  // namespace
 
-corpus load(const std::vector<fs::path>& paths, index seq) {
-  corpus all{.files = list(paths), .train = {}, .validation = {}};
+corpus load(const std::vector<fs::path>& paths, const token_format& format, index seq) {
+  corpus all{.files = list(paths), .train = token_text{format}, .validation = token_text{format}};
   if (all.files.empty())
     throw user_error("there is no file to train on in '" + paths.front().string() + "'");
   for (auto const& file : all.files) {
-    auto const bytes = read(file);
-    auto const held_out = bytes.end() - static_cast<std::ptrdiff_t>(bytes.size() / 10);
-    all.train.insert(all.train.end(), bytes.begin(), held_out);
-    all.validation.insert(all.validation.end(), held_out, bytes.end());
+    auto const text = read(file, format);
+    auto const held_out = text.size() - text.size() / 10;
+    all.train.append(text, 0, held_out);
+    all.validation.append(text, held_out, text.size());
   }
-  need_window(all.train, "the training part", seq);
-  need_window(all.validation, "the held-out tenth", seq);
+  need_window(all.train, "the training part", format, seq);
+  need_window(all.validation, "the held-out tenth", format, seq);
   return all;
 }
 
@@ -120,7 +140,7 @@ std::vector<fs::path> default_data() {
       "there are no licence texts on this machine to train on; name files or folders with --data");
 }
 
-void draw(const std::vector<token>& text, extent shape, index seed, index step, batch& to) {
+void draw(const token_text& text, extent shape, index seed, index step, batch& to) {
   resize(to, shape);
   random_source random{seed, step};
   for (index row = 0; row < shape.batch; ++row) {
@@ -129,7 +149,7 @@ void draw(const std::vector<token>& text, extent shape, index seed, index step, 
   }
 }
 
-std::vector<batch> cover(const std::vector<token>& text, extent shape, index limit) {
+std::vector<batch> cover(const token_text& text, extent shape, index limit) {
   index const last_start = starts(text, shape.seq) - 1;
   index const fitting = last_start / shape.seq + 1;
   index const windows = std::clamp<index>(limit / shape.seq, 1, fitting);

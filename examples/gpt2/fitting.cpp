@@ -6,6 +6,8 @@
 #include <memfit/fit/transformer.hpp>
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 
 #include "../shared/bytes.hpp"
 #include "costs.hpp"
@@ -20,8 +22,8 @@ namespace {
 using shared::readable_bytes;
 
 // Rows in float of every thread: see host_rows.hpp.
-index bytes_of_rows(const options& o) {
-  if (o.precision == precision_choice::fp32) return 0;
+index bytes_of_rows(const options& o, const fit::pass& p) {
+  if (p.element_bytes == sizeof(float)) return 0;
   index const widest = std::max({o.sizes.vocabulary, 4 * o.sizes.channels, index{1024}});
   return o.threads * row_spaces<bf16>::rows * row_space<bf16>::padded(widest) *
          static_cast<index>(sizeof(float));
@@ -32,7 +34,9 @@ index bytes_of_copies(const options& o, const fit::pass& p) {
   if (o.precision != precision_choice::fp16) return 0;
   index const rows = p.batch * p.seq;
   index const c = o.sizes.channels;
-  auto const product = [&](index outputs) { return rows * c + c * outputs + rows * outputs + outputs; };
+  auto const product = [&](index outputs) {
+    return rows * c + c * outputs + rows * outputs + outputs;
+  };
   return std::max(product(4 * c), product(o.sizes.vocabulary)) * static_cast<index>(sizeof(float));
 }
 
@@ -44,7 +48,7 @@ fit::model model_of(const options& o, index data) {
                                 .vocabulary = o.sizes.vocabulary,
                                 .context = o.sizes.context});
   made.workspace = [o, data](const fit::pass& p) {
-    return data + 2 * p.batch * p.seq * static_cast<index>(sizeof(token)) + bytes_of_rows(o) +
+    return data + 2 * p.batch * p.seq * static_cast<index>(sizeof(token)) + bytes_of_rows(o, p) +
            bytes_of_copies(o, p);
   };
   return made;
@@ -52,6 +56,7 @@ fit::model model_of(const options& o, index data) {
 
 fit::accumulation accumulation_of(const options& o) {
   if (o.micro_batch == o.batch) return fit::accumulation::none;
+  if (o.release) return fit::accumulation::folded;
   return o.accumulate_in == sum_choice::bf16 ? fit::accumulation::bf16 : fit::accumulation::fp32;
 }
 
@@ -72,12 +77,21 @@ fit::training training_of(const options& o, index free) {
           .column = cost_of(o.precision, o.parameters).cost,
           .states = cost_of(o.optimizer, o.state).cost,
           .accumulation = accumulation_of(o),
-          .gradient_release = false,
+          .gradient_release = o.release,
           .clips = clips(o),
           .schedule = schedule_of(o.checkpoint, free)};
 }
 
-byte_counts counts_of(const fit::bytes& b) {
+// Released gradients are in the places of the tables, of one block and of the last norm; the
+// estimate has those that are there at a time: the table of tokens and one of the others.
+index places_beside_released(const options& o) {
+  index const c = o.sizes.channels;
+  std::array const places{o.sizes.context * c, 12 * c * c + 13 * c, 2 * c};
+  return std::accumulate(places.begin(), places.end(), index{0}) -
+         *std::max_element(places.begin(), places.end());
+}
+
+byte_counts counts_of(const options& o, const fit::bytes& b) {
   byte_counts all;
   all[category::parameters] = b.parameters;
   all[category::kept] = b.kept;
@@ -87,6 +101,9 @@ byte_counts counts_of(const fit::bytes& b) {
   all[category::scales] = b.scales;
   all[category::activations] = b.activations;
   all[category::workspace] = b.workspace;
+  if (o.release)
+    all[category::gradients] +=
+        places_beside_released(o) * (o.precision == precision_choice::fp32 ? 4 : 2);
   return all;
 }
 
@@ -98,11 +115,9 @@ struct storage {
 };
 
 bool is_built(const options& o, const storage& s) {
-  if (s.column == column_choice::corrected)
-    return s.precision == precision_choice::bf16 && o.optimizer == rule_choice::adamw &&
-           (s.state == state_choice::fp32 || s.state == state_choice::root8);
-  return o.optimizer == rule_choice::sgd ? s.state == state_choice::fp32
-                                         : is_offered(o.optimizer, s.precision, s.state);
+  if (o.optimizer == rule_choice::sgd)
+    return s.column == column_choice::exact && s.state == state_choice::fp32;
+  return is_offered(o.optimizer, s.precision, s.column, s.state);
 }
 
 // Of the built ones those that leave what is fixed; fp16, which wants a loss scale, only where it
@@ -113,11 +128,10 @@ std::vector<storage> storages_of(const options& o) {
     for (auto const& column : parameter_columns)
       for (auto const& state : states) {
         storage const s{precision.value, column.value, state.value};
-        bool const wanted =
-            (o.fixed.precision ? s.precision == o.precision
-                               : s.precision != precision_choice::fp16) &&
-            (!o.fixed.parameters || s.column == o.parameters) &&
-            (!o.fixed.state || s.state == o.state);
+        bool const wanted = (o.fixed.precision ? s.precision == o.precision
+                                               : s.precision != precision_choice::fp16) &&
+                            (!o.fixed.parameters || s.column == o.parameters) &&
+                            (!o.fixed.state || s.state == o.state);
         if (wanted && is_built(o, s)) all.push_back(s);
       }
   return all;
@@ -125,6 +139,12 @@ std::vector<storage> storages_of(const options& o) {
 
 fit::storage_choice cost_of(const options& o, const storage& s) {
   return {cost_of(s.precision, s.column), cost_of(o.optimizer, s.state)};
+}
+
+// Unless what wants the gradients of a whole step is on, or the rule does not fold; see options.
+bool can_release(const options& o) {
+  return !o.clip_percentile && !o.captured_gradients &&
+         (o.optimizer == rule_choice::adamw || o.optimizer == rule_choice::adam);
 }
 
 fit::wanted wanted_of(const options& o, const std::vector<storage>& storages, index bytes) {
@@ -143,7 +163,9 @@ fit::wanted wanted_of(const options& o, const std::vector<storage>& storages, in
   w.precision = std::min(best, fit::precision::bits24);
   w.offered.fp32_sums = !o.fixed.accumulate_in || o.accumulate_in == sum_choice::fp32;
   w.offered.bf16_sums = !o.fixed.accumulate_in || o.accumulate_in == sum_choice::bf16;
-  w.offered.gradient_release = false;
+  w.offered.kept_gradients = !o.release;
+  w.offered.gradient_release = can_release(o);
+  w.offered.folds = !o.fixed.accumulate_in;
   if (o.fixed.checkpoint) w.offered.schedule = schedule_of(o.checkpoint, bytes);
   return w;
 }
@@ -155,17 +177,17 @@ fit::device device_of(const options& o, index bytes) {
 
 // The options of a plan. Storages are told apart by their names.
 options chosen_by(const fit::plan& p, const options& o, const std::vector<storage>& storages) {
-  auto const storage =
-      std::find_if(storages.begin(), storages.end(), [&](const struct storage& s) {
-        auto const cost = cost_of(o, s);
-        return cost.column.cost.name == p.training.column.name &&
-               cost.states.cost.format == p.training.states.format;
-      });
+  auto const storage = std::find_if(storages.begin(), storages.end(), [&](const struct storage& s) {
+    auto const cost = cost_of(o, s);
+    return cost.column.cost.name == p.training.column.name &&
+           cost.states.cost.format == p.training.states.format;
+  });
   options c = o;
   c.precision = storage->precision;
   c.parameters = storage->column;
   if (o.optimizer != rule_choice::sgd) c.state = storage->state;
   c.micro_batch = p.training.micro_batch;
+  c.release = p.training.gradient_release;
   if (p.training.accumulation == fit::accumulation::bf16) c.accumulate_in = sum_choice::bf16;
   if (!o.fixed.checkpoint && p.kept == fit::activations::selective)
     c.checkpoint = parse_checkpoint("selective");
@@ -174,19 +196,19 @@ options chosen_by(const fit::plan& p, const options& o, const std::vector<storag
   return c;
 }
 
-std::string text_of(const fit::plan& p, index bytes) {
-  auto text = "fit: " + readable_bytes(p.bytes.total() + process_bytes) + " of " +
-              readable_bytes(bytes) + "\n";
+std::string text_of(const fit::plan& p, const byte_counts& all, index bytes) {
+  auto text =
+      "fit: " + readable_bytes(all.total() + process_bytes) + " of " + readable_bytes(bytes) + "\n";
   for (auto const& t : p.techniques)
     text += "  " + t.name + ": " + readable_bytes(t.saves) + " less; " + t.effect + "\n";
-  return text + "estimate: " + counts_of(p.bytes).text() + ", the process " +
+  return text + "estimate: " + all.text() + ", the program itself " +
          readable_bytes(process_bytes) + "\n";
 }
 
 }  // namespace
 
 byte_counts estimated(const options& o, const surroundings& in) {
-  return counts_of(fit::estimate(model_of(o, in.data), training_of(o, in.free)));
+  return counts_of(o, fit::estimate(model_of(o, in.data), training_of(o, in.free)));
 }
 
 void require_room(const options& o, const surroundings& in) {
@@ -206,19 +228,21 @@ void require_room(const options& o, const surroundings& in) {
 fitted_options fitted(const options& o, const surroundings& in) {
   index const bytes = std::min(*o.fit, in.free) - process_bytes;
   auto const storages = storages_of(o);
-  if (bytes <= 0)
+  auto const more = can_release(o) ? places_beside_released(o) * index{sizeof(float)} : 0;
+  if (bytes <= more)
     throw user_error("--fit " + readable_bytes(*o.fit) + ": the program itself takes " +
                      readable_bytes(process_bytes));
   auto const found =
-      fit::plans(model_of(o, in.data), device_of(o, bytes), wanted_of(o, storages, bytes));
+      fit::plans(model_of(o, in.data), device_of(o, bytes), wanted_of(o, storages, bytes - more));
   if (found.plans.empty())
     throw user_error("--fit " + readable_bytes(*o.fit) + ": nothing fits; the least takes " +
                      readable_bytes(found.missing) + " more (" +
-                     counts_of(found.nearest->bytes).text() + ")");
+                     counts_of(o, found.nearest->bytes).text() + ")");
   auto const& best = found.plans.front();
   auto chosen = chosen_by(best, o, storages);
   chosen.memory_limit = std::min(bytes, o.memory_limit.value_or(bytes));
-  return {chosen, text_of(best, *o.fit)};
+  auto text = text_of(best, estimated(chosen, in), *o.fit);
+  return {std::move(chosen), std::move(text)};
 }
 
 }  // namespace gpt2

@@ -13,7 +13,7 @@ namespace gpt2 {
 
 // What the process takes beside the memory that it counts, at most: code, libraries, what oneDNN
 // compiles, stacks, and the rests of pages and of the heap.
-inline constexpr index process_bytes = index{40} << 20;
+inline constexpr index process_bytes = index{32} << 20;
 
 // What a run knows when it has read its data: their bytes with the batches cut from them, and the
 // bytes that are free.

@@ -42,10 +42,32 @@ class grouped_optimizer final : public optimizer<T> {
   }
 
   void step(const gradient_list& gradients, const memfit::gate& gate, double lr) override {
-    for (std::size_t group = 0; group < opt_.groups(); ++group) opt_.rule(group).lr = lr;
+    set_lr(lr);
     std::visit([&](const auto& all) { opt_.step(all, gate); }, gradients);
   }
 
+  [[nodiscard]] std::size_t size() const override { return opt_.size(); }
+  [[nodiscard]] index count(std::size_t number) const override { return opt_.count(number); }
+  void set_lr(double lr) override {
+    for (std::size_t group = 0; group < opt_.groups(); ++group) opt_.rule(group).lr = lr;
+  }
+  void check_some(const std::vector<std::size_t>& indices,
+                  const std::vector<memfit::scalar_view>& gradients) override {
+    opt_.check_some(indices, gradients);
+  }
+  void step_some(const std::vector<std::size_t>& indices,
+                 const std::vector<memfit::scalar_view>& gradients, const memfit::gate& gate,
+                 [[maybe_unused]] const memfit::window_part& part) override {
+    if constexpr (memfit::folding_rule<Rule>)
+      opt_.step_some(indices, gradients, gate, part);
+    else
+      opt_.step_some(indices, gradients, gate);
+  }
+
+  [[nodiscard]] std::vector<float> values(std::size_t parameter, index first,
+                                          index count) const override {
+    return opt_.parameter_sync(parameter, first, count);
+  }
   void add_states(state_parts& to) override {
     using part = decltype(memfit::states(opt_));
     to.push_back(std::make_unique<part>(memfit::states(opt_)));

@@ -15,12 +15,6 @@ block_choice choice_of(const checkpoint::context& context) {
                          : block_choice{};
 }
 
-// The weights of a block, or where the gradients of them go.
-template <class Weights>
-auto& block(Weights& w, index stage) {
-  return w.blocks[static_cast<std::size_t>(stage - 1)];
-}
-
 }  // namespace
 
 template <class T>
@@ -46,8 +40,8 @@ void model<T>::forward(index stage, const void* in, void* out, checkpoint::conte
   stack_memory kept{context.saved, on_.own_memory()};
   if (stage == head()) return head_forward_in(context.saves() ? kept : scratch, from);
   block_saved<T> saved{extents(), choice_of(context), context.saves() ? kept : scratch};
-  block_forward(on_, extents(), block(w_, stage), drop, from, context.wants_output ? &to : nullptr,
-                saved, scratch);
+  block_forward(on_, extents(), block_of(w_, stage), drop, from,
+                context.wants_output ? &to : nullptr, saved, scratch);
 }
 
 template <class T>
@@ -59,8 +53,20 @@ void model<T>::head_forward_in(stack_memory& kept, const tensor<T>& in) {
 }
 
 template <class T>
+void model<T>::set_after_backward(std::function<void(index)> call) {
+  after_backward_ = std::move(call);
+}
+
+template <class T>
 void model<T>::backward(index stage, const void* in, const void* /*out*/, void* d_out, void* d_in,
                         checkpoint::context& context) {
+  differentiate(stage, in, d_out, d_in, context);
+  if (after_backward_) after_backward_(stage);
+}
+
+template <class T>
+void model<T>::differentiate(index stage, const void* in, void* d_out, void* d_in,
+                             checkpoint::context& context) {
   dropout const drop{dropped_share_, context.noise};
   auto d_to = hidden(d_out);
   if (stage == 0)
@@ -74,8 +80,8 @@ void model<T>::backward(index stage, const void* in, const void* /*out*/, void* 
     return head_backward(on_, shape_, w_, from, saved, d_from, d_w_, scratch);
   }
   block_saved<T> saved{extents(), choice_of(context), kept};
-  block_backward(on_, extents(), block(w_, stage), drop, from, saved, d_to, d_from,
-                 block(d_w_, stage), scratch);
+  block_backward(on_, extents(), block_of(w_, stage), drop, from, saved, d_to, d_from,
+                 block_of(d_w_, stage), scratch);
 }
 
 template <class T>
@@ -122,8 +128,8 @@ index model<T>::count_pass() const {
   stack_memory scratch{storage, host_memory()};
   auto activation = hidden(nullptr);
   block_saved<T> saved{extents(), {}, scratch};
-  block_forward(on, extents(), block(w_, 1), {dropped_share_, {}}, activation, &activation, saved,
-                scratch);
+  block_forward(on, extents(), block_of(w_, 1), {dropped_share_, {}}, activation, &activation,
+                saved, scratch);
   return storage.bytes();
 }
 
@@ -137,9 +143,10 @@ checkpoint::variant model<T>::count_block(block_choice keep) const {
   auto activation = hidden(nullptr);
   dropout const drop{dropped_share_, {}};
   block_saved<T> saved{extents(), keep, saves};
-  block_forward(on, extents(), block(w_, 1), drop, activation, &activation, saved, forward_scratch);
-  block_backward(on, extents(), block(w_, 1), drop, activation, saved, activation, activation,
-                 block(d_w_, 1), backward_scratch);
+  block_forward(on, extents(), block_of(w_, 1), drop, activation, &activation, saved,
+                forward_scratch);
+  block_backward(on, extents(), block_of(w_, 1), drop, activation, saved, activation, activation,
+                 block_of(d_w_, 1), backward_scratch);
   return {.saved = kept.bytes(),
           .forward = 1,
           .replay = 1,

@@ -6,6 +6,8 @@
 #include <memfit/checkpoint/plan/chain.hpp>
 #include <memfit/checkpoint/run/context.hpp>
 
+#include <functional>
+
 #include "stack_memory.hpp"
 #include "stages.hpp"
 
@@ -33,6 +35,9 @@ class model {
   void backward(index stage, const void* in, const void* out, void* d_out, void* d_in,
                 memfit::checkpoint::context& context);
 
+  // Called after each stage's backward pass from now on: see completed_by.
+  void set_after_backward(std::function<void(index)> call);
+
   // After a forward pass of all stages and before anything else, once: the mean loss, for which it
   // waits. The logits become their gradient, times the loss scale where there is one, a number in
   // the memory of the backend.
@@ -43,6 +48,8 @@ class model {
  private:
   [[nodiscard]] index head() const { return sizes_.layers + 1; }
   [[nodiscard]] block_extents extents() const { return {sizes_, shape_}; }
+  void differentiate(index stage, const void* in, void* d_out, void* d_in,
+                     memfit::checkpoint::context& context);
   void head_forward_in(stack_memory& kept, const tensor<T>& in);
   [[nodiscard]] tensor<T> hidden(const void* at) const;
   [[nodiscard]] index count_pass() const;
@@ -55,6 +62,7 @@ class model {
   const weights<T>& w_;
   weights<T>& d_w_;
   float dropped_share_ = 0;
+  std::function<void(index)> after_backward_;
   void* head_storage_ = nullptr;
   index head_bytes_ = 0;
 };

@@ -35,6 +35,21 @@ class optimizer {
  public:
   virtual ~optimizer() = default;
   virtual void step(const gradient_list& gradients, const memfit::gate& gate, double lr) = 0;
+  // What memfit's gradient_release asks of an optimizer; see there. Only the rules that fold are
+  // given parts of windows.
+  static constexpr bool folds = true;
+  [[nodiscard]] virtual std::size_t size() const = 0;
+  [[nodiscard]] virtual index count(std::size_t number) const = 0;
+  virtual void set_lr(double lr) = 0;
+  virtual void check_some(const std::vector<std::size_t>& indices,
+                          const std::vector<memfit::scalar_view>& gradients) = 0;
+  virtual void step_some(const std::vector<std::size_t>& indices,
+                         const std::vector<memfit::scalar_view>& gradients,
+                         const memfit::gate& gate, const memfit::window_part& part) = 0;
+  // So many values of a parameter, by its place in `all`, from this element on, with what is kept
+  // beside them. Waits for the device.
+  [[nodiscard]] virtual std::vector<float> values(std::size_t parameter, index first,
+                                                  index count) const = 0;
   virtual void add_states(state_parts& to) = 0;
 };
 

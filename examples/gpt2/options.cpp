@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "../shared/bytes.hpp"
+#include "hugging_face.hpp"
 
 namespace gpt2 {
 
@@ -49,11 +50,33 @@ void need_fraction(const char* option, double value) {
   need(value >= 0 && static_cast<float>(value) < 1, option, value, "at least 0 and less than 1");
 }
 
-// Far above any model, far below where products of sizes leave 64 bits.
-constexpr index largest_size = index{1} << 20;
-
 void need_size(const char* option, index value) {
   need(value >= 1 && value <= largest_size, option, value, "at least 1 and at most 1048576");
+}
+
+void check_release(const options& o) {
+  char const* const refused = o.clip_percentile      ? "--clip-percentile"
+                              : o.captured_gradients ? "--capture-gradients"
+                                                     : nullptr;
+  if (refused != nullptr)
+    throw user_error("--release cannot be given with " + std::string{refused} +
+                     ", which wants the gradients of a whole step at once");
+  constexpr index most = 8;
+  bool const narrow_scales = o.state == state_choice::root8 || o.state == state_choice::packed4;
+  if (narrow_scales && o.batch > most * o.micro_batch)
+    throw user_error("--release with --state " + std::string{name_of(states, o.state)} +
+                     ", which every micro-batch rounds anew, takes at most 8 micro-batches");
+  if (o.micro_batch < o.batch && o.optimizer != rule_choice::adamw &&
+      o.optimizer != rule_choice::adam)
+    throw user_error(
+        "--release with --micro-batch needs --optimizer adamw or adam, whose moments "
+        "take the gradients of micro-batches one by one");
+}
+
+bool is_same_place(const std::filesystem::path& a, const std::filesystem::path& b) {
+  std::error_code unknown;
+  return std::filesystem::weakly_canonical(a, unknown) ==
+         std::filesystem::weakly_canonical(b, unknown);
 }
 
 void check(const options& o) {
@@ -61,6 +84,8 @@ void check(const options& o) {
   need_size("--heads", o.sizes.heads);
   need_size("--channels", o.sizes.channels);
   need_size("--context", o.sizes.context);
+  need(o.sizes.vocabulary >= 1 && o.sizes.vocabulary <= largest_vocabulary, "--vocabulary",
+       o.sizes.vocabulary, "at least 1 and at most 65536");
   need_size("--batch", o.batch);
   need_size("--seq", o.seq);
   if (o.sizes.channels % o.sizes.heads != 0)
@@ -74,6 +99,9 @@ void check(const options& o) {
   need_at_least(0, "--val-every", o.val_every);
   need_at_least(0, "--sample", o.sample);
   need_at_least(0, "--save-every", o.save_every);
+  if (o.init && o.resume) throw user_error("--init and --resume cannot both be given");
+  if (o.save && o.exported && is_same_place(*o.save, *o.exported))
+    throw user_error("--save and --export name the same file");
   if (o.save_every > 0 && !o.save) throw user_error("--save-every needs --save FILE");
   need_at_least(0, "--seed", o.seed);
   need(o.threads >= 1 && o.threads <= 4096, "--threads", o.threads, "at least 1 and at most 4096");
@@ -94,6 +122,7 @@ void check(const options& o) {
     throw user_error("--capture-gradients wants gradients of whole batches, without --loss-scale");
   if (o.clip_norm && o.clip_percentile)
     throw user_error("--clip-norm and --clip-percentile cannot both be given");
+  if (o.release) check_release(o);
   need_positive("--temperature", o.temperature);
   if (o.optimizer != rule_choice::sgd && !is_offered(o.optimizer, o.precision, o.state)) {
     std::string offered;
@@ -106,8 +135,7 @@ void check(const options& o) {
                      ", which have " + offered);
   }
   if (o.parameters == column_choice::corrected &&
-      (o.precision != precision_choice::bf16 || o.optimizer != rule_choice::adamw ||
-       (o.state != state_choice::fp32 && o.state != state_choice::root8)))
+      !is_offered(o.optimizer, o.precision, o.parameters, o.state))
     throw user_error(
         "--parameters corrected needs --precision bf16, --optimizer adamw and --state "
         "fp32 or root8");
@@ -152,8 +180,8 @@ std::string one_line(std::string text) {
 
 command_line parse(int argc, const char* const* argv) {
   options o;
-  config given;
-  std::string model = "small";
+  some_sizes given;
+  std::string model = "small", tokens{name_of(token_kinds, o.tokens)};
   std::string device{name_of(devices, o.device)};
   std::string rule{name_of(rules, o.optimizer)};
   std::string state{name_of(states, o.state)};
@@ -163,11 +191,10 @@ command_line parse(int argc, const char* const* argv) {
   std::string loss_scale;
   double clip_norm = 0, clip_percentile = 0;
   std::vector<std::string> data;
-  std::string log, save, resume, gradients, checkpoint, svg, memory_limit, fit;
+  std::string log, save, resume, init, shared, gradients, checkpoint, svg, memory_limit, fit;
   o.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 
-  CLI::App app{"Trains a GPT-2 on the bytes of text files, with memfit's optimizers.",
-               "gpt2_train"};
+  CLI::App app{"Trains a GPT-2 on text, or on tokens, with memfit's optimizers.", "gpt2_train"};
   app.footer(footer);
   std::string group = "Model";
   auto const add = [&](const char* name, auto& value, const std::string& text) {
@@ -177,13 +204,19 @@ command_line parse(int argc, const char* const* argv) {
     return add(name, value, text)->capture_default_str();
   };
 
-  add_default("--model", model, names(models, "|"));
-  auto* const layers = add("--layers", given.layers, "instead of the model's");
-  auto* const heads = add("--heads", given.heads, "instead of the model's");
-  auto* const channels = add("--channels", given.channels, "instead of the model's");
-  auto* const context = add("--context", given.context, "instead of the model's");
+  auto* const named = add("--model", model, names(models, "|"))->capture_default_str();
+  add("--layers", given.layers, "instead of the model's");
+  add("--heads", given.heads, "instead of the model's");
+  add("--channels", given.channels, "instead of the model's");
+  add("--context", given.context, "instead of the model's");
+  add("--vocabulary", given.vocabulary, "instead of the model's");
+  auto* const begun = add("--init", init,
+                          "file that transformers keeps a GPT-2 in (model.safetensors):\nits "
+                          "weights, and its sizes unless they are given");
   group = "Data";
   add("--data", data, "files or folders (default: the system's licence texts)");
+  add_default("--tokens", tokens,
+              names(token_kinds, "|") + "\nof the data: text, or numbers, little endian");
   add_default("--batch", o.batch, "windows per step");
   auto* const seq = add("--seq", o.seq, "tokens per window (default: the context)");
   add_default("--seed", o.seed, "of initial parameters, batches and sample");
@@ -222,6 +255,11 @@ command_line parse(int argc, const char* const* argv) {
                          std::string{checkpoint_words} +
                              " (default: none)\nwhich activations are kept, "
                              "and which computed again in the backward pass");
+  app.add_flag(
+         "--release", o.release,
+         "step each stage as soon as its gradients are complete, in the memory of one stage;\n"
+         "clips by the norm so far or of the step before, and micro-batches join Adam's moments")
+      ->group(group);
   auto* const report = add("--checkpoint-report", svg, "show the schedule, and write it as SVG")
                            ->expected(0, 1)
                            ->type_name("[FILE.svg]");
@@ -237,8 +275,10 @@ command_line parse(int argc, const char* const* argv) {
                              "file that takes the gradients of a few tensors at every step");
   auto* const saved = add("--save", save, "file for weights and states (safetensors), at the end");
   add_default("--save-every", o.save_every, "and after every so many steps (0: at the end only)");
+  auto* const exported =
+      add("--export", shared, "file for weights as transformers loads them, at the end");
   auto* const resumed = add("--resume", resume, "file that --save wrote, to go on from");
-  add_default("--sample", o.sample, "bytes of text to generate at the end");
+  add_default("--sample", o.sample, "tokens of text to generate at the end");
   add_default("--temperature", o.temperature, "of the sample");
 
   try {
@@ -249,11 +289,11 @@ command_line parse(int argc, const char* const* argv) {
     throw user_error(one_line(wrong.what()) + " (gpt2_train --help lists the options)");
   }
 
-  o.sizes = choose(models, "--model", model);
-  if (*layers) o.sizes.layers = given.layers;
-  if (*heads) o.sizes.heads = given.heads;
-  if (*channels) o.sizes.channels = given.channels;
-  if (*context) o.sizes.context = given.context;
+  auto const of_model = choose(models, "--model", model);
+  if (*begun) o.init = init;
+  auto const asked = given.over(of_model);
+  o.sizes = o.init ? sizes_in(*o.init, *named ? all_of(asked) : given) : asked;
+  o.tokens = choose(token_kinds, "--tokens", tokens);
   if (!*seq) o.seq = o.sizes.context;
   o.device = choose(devices, "--device", device);
   o.optimizer = choose(rules, "--optimizer", rule);
@@ -272,8 +312,11 @@ command_line parse(int argc, const char* const* argv) {
   if (*logged) o.log = log;
   if (*captured) o.captured_gradients = gradients;
   if (*saved) o.save = save;
+  if (*exported) o.exported = shared;
   if (*resumed) o.resume = resume;
   if (*kept) o.checkpoint = parse_checkpoint(checkpoint);
+  if (o.release && *summed)
+    throw user_error("--release cannot be given with --accumulate-in: it has no sums");
   o.checkpoint_report = static_cast<bool>(*report);
   if (!svg.empty()) o.checkpoint_svg = svg;
   if (*fitting) o.fit = parse_bytes("--fit", fit);

@@ -24,6 +24,7 @@ struct fixed_options {
 struct options {
   config sizes;
   std::vector<std::filesystem::path> data;
+  token_choice tokens = token_choice::bytes;
   index steps = 300, batch = 8, micro_batch = 0, seq = 0, warmup = 20, val_every = 0;
   double lr = 1e-3, weight_decay = 0.1;
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, momentum = 0.9;
@@ -39,12 +40,14 @@ struct options {
   int threads = 0;
   double dropout = 0;
   checkpoint_choice checkpoint;
+  bool release = false;  // of gradients, stage by stage
   bool checkpoint_report = false;
   std::optional<std::filesystem::path> checkpoint_svg;
   std::optional<index> memory_limit;  // of what the run allocates
   std::optional<index> fit;           // what the process may take
   fixed_options fixed;
   std::optional<std::filesystem::path> log, save, resume, captured_gradients;
+  std::optional<std::filesystem::path> init, exported;
   index save_every = 0;
   index sample = 0;
   double temperature = 0.8;

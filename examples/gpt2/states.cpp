@@ -94,17 +94,18 @@ std::unique_ptr<memfit::state_part> states_of(index& step, index seed) {
   return std::make_unique<step_part>(step, seed);
 }
 
-void require_writable(const std::filesystem::path& path,
+void require_writable(const char* option, const std::filesystem::path& path,
                       const std::vector<std::filesystem::path>& inputs) {
   for (auto const& input : inputs) {
     std::error_code absent;
     if (std::filesystem::equivalent(path, input, absent))
-      throw user_error("--save: '" + path.string() + "' is one of the files to train on");
+      throw user_error(std::string{option} + ": '" + path.string() +
+                       "' is one of the files to train on");
   }
   try {
     memfit::tensor_file_writer const to{path.string(), {}};
   } catch (const memfit::file_error& failed) {
-    throw user_error(std::string{"--save: "} + failed.what());
+    throw user_error(std::string{option} + ": " + failed.what());
   }
 }
 

@@ -23,7 +23,7 @@ std::unique_ptr<memfit::state_part> states_of(weights<T>& w);
 std::unique_ptr<memfit::state_part> states_of(index& step, index seed);
 
 // Throw user_error, which names the option.
-void require_writable(const std::filesystem::path& path,
+void require_writable(const char* option, const std::filesystem::path& path,
                       const std::vector<std::filesystem::path>& inputs);
 void save(const std::filesystem::path& path, const state_parts& parts);
 void resume(const std::filesystem::path& path, const state_parts& parts);

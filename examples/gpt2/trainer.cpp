@@ -15,6 +15,7 @@
 #include "fitting.hpp"
 #include "free_memory.hpp"
 #include "gradient_file.hpp"
+#include "hugging_face.hpp"
 #include "interrupt.hpp"
 #include "log.hpp"
 #include "model.hpp"
@@ -28,7 +29,8 @@ namespace gpt2 {
 
 namespace {
 
-// Enough for two runs to be compared to a fraction of a percent, but no more than a run learns from.
+// Enough for two runs to be compared to a fraction of a percent, but no more than a run learns
+// from.
 index validation_tokens(const options& o) {
   constexpr index most = 32768;
   index const of_step = o.batch * o.seq;
@@ -54,12 +56,20 @@ optimizer_settings settings_of(const options& o) {
 }
 
 update_settings settings_of_update(const options& o) {
-  return {.sums = o.micro_batch < o.batch,
+  return {.sums = o.micro_batch < o.batch && !o.release,
+          .release = o.release,
           .sum_in = o.accumulate_in,
           .seed = o.seed,
           .loss_scale = o.loss_scale,
           .clip_norm = o.clip_norm,
           .clip_percentile = o.clip_percentile};
+}
+
+// Of released gradients all blocks use the same.
+config sizes_of_gradients(const options& o) {
+  config sizes = o.sizes;
+  if (o.release) sizes.layers = 1;
+  return sizes;
 }
 
 template <class T>
@@ -74,12 +84,14 @@ class run {
       : options_{o},
         text_{std::move(text)},
         held_out_{cover(text_.validation, {o.micro_batch, o.seq}, validation_tokens(o))} {
-    initialize(parameters_, o.seed);
+    begin();
     optimizer_ = device_->make_optimizer(settings_of(o), parameters_);
     update_ = device_->make_update(settings_of_update(o), gradients_, *optimizer_);
-    if (o.save) require_writable(*o.save, text_.files);
+    if (o.save) require_writable("--save", *o.save, text_.files);
+    if (o.exported) require_place_for_weights(*o.exported, sizes_, text_.files);
     if (o.resume) begin_where_it_stopped();
     plan_checkpoints();
+    if (o.release) network_.set_after_backward([this](index stage) { release(stage); });
     draw_checkpoints();
   }
 
@@ -102,6 +114,7 @@ class run {
     } while (!is_last() && !interrupted());
     line.end();
     if (options_.save) save_states();
+    if (options_.exported) export_weights();
     conclude(seconds_since(start));
     print_sample();
     return is_last() ? outcome::finished : outcome::interrupted;
@@ -109,6 +122,19 @@ class run {
 
  private:
   [[nodiscard]] bool is_last() const { return step_ == options_.steps; }
+
+  void begin() {
+    if (options_.init)
+      read_weights(*options_.init, parameters_);
+    else
+      initialize(parameters_, options_.seed);
+  }
+  void export_weights() {
+    write_weights(*options_.exported, sizes_, parameters_,
+                  [this](std::size_t parameter, index first, index count) {
+                    return optimizer_->values(parameter, first, count);
+                  });
+  }
 
   // Everything that the next step depends on besides the options and the data.
   state_parts parts() {
@@ -136,6 +162,7 @@ class run {
     r.lr = learning_rate(options_, step);
     auto const start = clock::now();
     draw(text_.train, step_shape_, options_.seed, step, batch_);
+    if (options_.release) update_->begin(r.lr, step_shape_.rows());
     for (index first = 0; first < step_shape_.batch; first += shape_.batch)
       r.loss += differentiate(first, step);
     on_.wait();
@@ -169,9 +196,17 @@ class run {
       for (tensor<T>* g : gradients_.all()) on_.set_zero(*g);
     forward(shape, (step - 1) * passes + first / shape_.batch + 1, options_.dropout);
     double const loss = network_.loss(targets_.data(), update_->loss_scale());
+    if (options_.release) update_->begin_pass(shape.rows());
     runner_->backward(network_);
-    gradients_are_zero_ = update_->add(shape.rows());
+    gradients_are_zero_ = update_->add(shape.rows()) || options_.release;
     return loss * (static_cast<double>(shape.rows()) / static_cast<double>(step_shape_.rows()));
+  }
+
+  // Steps what a stage has completed, and makes room for the next one.
+  void release(index stage) {
+    auto const done = completed_by(stage, sizes_.layers, gradients_);
+    update_->complete(done);
+    for (tensor<T>* g : done.gradients) on_.set_zero(*g);
   }
 
   void plan_checkpoints() {
@@ -198,9 +233,7 @@ class run {
 
   // Text, the batches that are cut from it, and those that are held out.
   [[nodiscard]] index bytes_of_data() const {
-    auto const tokens = text_.train.capacity() + text_.validation.capacity() +
-                        2 * static_cast<std::size_t>(step_shape_.rows());
-    index bytes = static_cast<index>(tokens * sizeof(token));
+    index bytes = text_.bytes() + 2 * step_shape_.rows() * static_cast<index>(sizeof(token));
     for (auto const& b : held_out_) bytes += b.bytes();
     return bytes;
   }
@@ -234,15 +267,20 @@ class run {
   [[nodiscard]] double product_seconds() const { return on_.product_seconds().value_or(0); }
 
   void introduce() {
-    std::printf("model: %lld layers, %lld heads, %lld channels, context %lld, %lld parameters\n",
-                static_cast<long long>(sizes_.layers), static_cast<long long>(sizes_.heads),
-                static_cast<long long>(sizes_.channels), static_cast<long long>(sizes_.context),
-                static_cast<long long>(parameters_.bytes() / static_cast<index>(sizeof(T))));
+    std::printf(
+        "model: %lld layers, %lld heads, %lld channels, context %lld, vocabulary %lld, %lld "
+        "parameters\n",
+        static_cast<long long>(sizes_.layers), static_cast<long long>(sizes_.heads),
+        static_cast<long long>(sizes_.channels), static_cast<long long>(sizes_.context),
+        static_cast<long long>(sizes_.vocabulary),
+        static_cast<long long>(parameters_.bytes() / static_cast<index>(sizeof(T))));
+    if (options_.init) std::printf("weights: from %s\n", options_.init->c_str());
     if (options_.resume)
       std::printf("resumed: after step %lld, from %s\n", static_cast<long long>(step_),
                   options_.resume->c_str());
-    std::printf("data: %zu files, %zu bytes to train on, %zu held out\n", text_.files.size(),
-                text_.train.size(), text_.validation.size());
+    std::printf("data: %zu files, %lld %s to train on, %lld held out\n", text_.files.size(),
+                static_cast<long long>(text_.train.size()), std::string{format_.unit()}.c_str(),
+                static_cast<long long>(text_.validation.size()));
     std::printf("training: %lld steps of %lld x %lld tokens, %s with states in %s, %s\n",
                 static_cast<long long>(options_.steps), static_cast<long long>(step_shape_.batch),
                 static_cast<long long>(shape_.seq),
@@ -269,11 +307,11 @@ class run {
     if (!is_last()) std::printf("interrupted\n");
     std::printf("%lld steps in %.1f s", static_cast<long long>(step_ - resumed_at_), seconds);
     if (step_seconds_ > 0) {
-      std::printf(", ");
       if (on_.product_seconds())
-        std::printf("matrix products %.0f %% and ",
+        std::printf(", matrix products %.0f %% of each step",
                     100 * (product_seconds() - other_product_seconds_) / step_seconds_);
-      std::printf("the optimizer %.1f %% of each step", 100 * update_seconds_ / step_seconds_);
+      if (!options_.release)
+        std::printf(", the optimizer %.1f %%", 100 * update_seconds_ / step_seconds_);
     }
     if (val_loss_) std::printf(", last validation loss %.4f", *val_loss_);
     std::printf("\nbytes: %s, together %s, peak %s\n", budget_.peak().text().c_str(),
@@ -282,14 +320,15 @@ class run {
 
   void print_sample() {
     if (options_.sample == 0) return;
-    auto const text = sample(
-        workspace_, sizes_, shape_.seq, network_, *runner_,
-        {.bytes = options_.sample, .temperature = options_.temperature, .seed = options_.seed});
-    std::printf("sample:\n%s\n", printable(text).c_str());
+    auto const sampled = sample(
+        workspace_, format_, shape_.seq, network_, *runner_,
+        {.tokens = options_.sample, .temperature = options_.temperature, .seed = options_.seed});
+    std::printf("sample:\n%s\n", printable(sampled, format_).c_str());
   }
 
   const options& options_;
   config sizes_ = options_.sizes;
+  token_format format_{options_.tokens, sizes_.vocabulary};
   extent step_shape_{options_.batch, options_.seq};
   extent shape_{options_.micro_batch, options_.seq};  // of one pass
   corpus text_;
@@ -304,7 +343,8 @@ class run {
   counted_memory for_gradients_{on_.own_memory(), budget_, category::gradients};
   tensor<token> inputs_{"inputs", {shape_.rows()}, workspace_};
   tensor<token> targets_{"targets", {shape_.rows()}, workspace_};
-  weights<T> parameters_{sizes_, for_parameters_}, gradients_{sizes_, for_gradients_};
+  weights<T> parameters_{sizes_, for_parameters_},
+      gradients_{sizes_of_gradients(options_), for_gradients_};
   model<T> network_{on_, sizes_, shape_, parameters_, gradients_};
   std::unique_ptr<optimizer<T>> optimizer_;
   std::unique_ptr<update<T>> update_;
@@ -327,9 +367,9 @@ index free_bytes(const options& o) {
 
 // As they are, or as --fit makes them; before anything large is allocated.
 options that_fit(const options& given, const corpus& text) {
-  auto const tokens = static_cast<index>(text.train.capacity() + text.validation.capacity()) +
-                      2 * (given.batch * given.seq + validation_tokens(given));
-  surroundings const here{tokens * static_cast<index>(sizeof(token)), free_bytes(given)};
+  index const tokens = 2 * (given.batch * given.seq + validation_tokens(given));
+  surroundings const here{text.bytes() + tokens * static_cast<index>(sizeof(token)),
+                          free_bytes(given)};
   if (!given.fit) {
     require_room(given, here);
     return given;
@@ -350,7 +390,8 @@ double learning_rate(const options& o, index step) {
 }
 
 outcome train(const options& given) {
-  auto text = load(given.data.empty() ? default_data() : given.data, given.seq);
+  auto text = load(given.data.empty() ? default_data() : given.data,
+                   {given.tokens, given.sizes.vocabulary}, given.seq);
   auto const o = that_fit(given, text);
   switch (o.precision) {
     case precision_choice::fp32:

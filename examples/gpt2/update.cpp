@@ -2,8 +2,6 @@
 
 #include <memfit/state_file/window.hpp>
 
-#include <limits>
-
 namespace gpt2 {
 
 namespace {
@@ -28,6 +26,24 @@ bool update<T>::add(index tokens) {
 }
 
 template <class T>
+void update<T>::begin(double lr, index tokens) {
+  stepping_.set_lr(lr);
+  release_->begin_folded(tokens, loss_scale());
+}
+
+template <class T>
+void update<T>::begin_pass(index tokens) {
+  release_->micro_batch(tokens);
+}
+
+template <class T>
+void update<T>::complete(const completed<T>& stage) {
+  gradients_in<T> gradients;
+  for (tensor<T>* t : stage.gradients) gradients.push_back(memfit::ref(*t));
+  release_->complete(static_cast<std::size_t>(stage.first), gradients);
+}
+
+template <class T>
 memfit::gate update<T>::clipped(const double* norm, const memfit::gate& g) {
   if (settings_.clip_percentile) return clipper_->percentile(norm, g, *settings_.clip_percentile);
   constexpr double only_measure = std::numeric_limits<double>::infinity();
@@ -36,6 +52,7 @@ memfit::gate update<T>::clipped(const double* norm, const memfit::gate& g) {
 
 template <class T>
 void update<T>::step(double lr) {
+  if (release_) return end_release();
   memfit::gate gate;
   gradient_list stepped = gradients_in<T>(own_.begin(), own_.end());
   if (!settings_.sums && measures()) {
@@ -53,12 +70,21 @@ void update<T>::step(double lr) {
 }
 
 template <class T>
+void update<T>::end_release() {
+  if (scaler_)
+    scaler_->update(release_->finish(*scaler_));
+  else
+    release_->finish();
+}
+
+template <class T>
 void update<T>::tell(report& r) const {
   if (scaler_) {
     r.loss_scale = scaler_->value_sync();
     r.skipped = scaler_->skipped_sync();
   }
   if (clipper_) r.gradient_norm = clipper_->norm_sync();
+  if (release_ && measures()) r.gradient_norm = release_->norm_sync();
 }
 
 template <class T>
@@ -69,6 +95,7 @@ void update<T>::add_states(state_parts& to) {
   };
   if (scaler_) add(*scaler_);
   if (clipper_) add(*clipper_);
+  if (release_) add(*release_);
   where_sums(sums_, add);
 }
 

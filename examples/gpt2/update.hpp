@@ -7,8 +7,10 @@
 #include <memfit/accumulator.hpp>
 #include <memfit/clip.hpp>
 #include <memfit/gradients.hpp>
+#include <memfit/release.hpp>
 #include <memfit/scaler.hpp>
 
+#include <limits>
 #include <optional>
 #include <variant>
 
@@ -19,7 +21,8 @@
 namespace gpt2 {
 
 struct update_settings {
-  bool sums = false;  // over several micro-batches, in memory of their own
+  bool sums = false;     // over several micro-batches, in memory of their own
+  bool release = false;  // stages are stepped as soon as their gradients are complete
   sum_choice sum_in = sum_choice::fp32;
   index seed = 0;  // of sums that are rounded at random
   std::optional<memfit::loss_scaler_options> loss_scale;
@@ -36,8 +39,9 @@ class update {
       : settings_{settings}, stepping_{stepping}, own_{list(gradients)} {
     if (settings.loss_scale) scaler_.emplace(exec, *settings.loss_scale);
     if (settings.sums) make_sums(exec);
-    if (!settings.sums && measures()) norm_.emplace(exec, own_);
-    if (measures()) clipper_.emplace(exec);
+    if (settings.release) make_release(exec);
+    if (!settings.sums && !settings.release && measures()) norm_.emplace(exec, own_);
+    if (!settings.release && measures()) clipper_.emplace(exec);
   }
 
   // What the loss is to be multiplied by, in the device's memory; null for 1.
@@ -46,6 +50,12 @@ class update {
   // After each backward pass over so many tokens. Returns whether the gradients have been taken
   // and are zeros again; else they stay for `step`, and there is one pass for each.
   bool add(index tokens);
+
+  // Where gradients are released: before a step's first pass over so many tokens in all, before
+  // each pass, and after each stage of it, whose gradients may be overwritten then.
+  void begin(double lr, index tokens);
+  void begin_pass(index tokens);
+  void complete(const completed<T>& stage);
 
   // Ends the step's micro-batches. A gradient that is not finite makes a step with a loss scale or
   // with clipping change nothing; else its element stays as it was.
@@ -75,12 +85,20 @@ class update {
       sums_.template emplace<bf16_sums>(exec, own_, options);
   }
 
+  template <class Executor>
+  void make_release(const Executor& exec) {
+    constexpr double unlimited = std::numeric_limits<double>::infinity();
+    release_.emplace(exec, stepping_,
+                     memfit::release_options{.clip_norm = settings_.clip_norm.value_or(unlimited)});
+  }
+
   [[nodiscard]] bool clips() const { return settings_.clip_norm || settings_.clip_percentile; }
   // A loss scale sees by the norm of gradients whether they are finite; that of sums, by itself.
   [[nodiscard]] bool measures() const {
     return clips() || (settings_.loss_scale && !settings_.sums);
   }
   memfit::gate clipped(const double* norm, const memfit::gate& g);
+  void end_release();
 
   update_settings settings_;
   optimizer<T>& stepping_;
@@ -89,6 +107,7 @@ class update {
   std::variant<std::monostate, fp32_sums, bf16_sums> sums_;
   std::optional<memfit::global_norm> norm_;
   std::optional<memfit::norm_clipper> clipper_;
+  std::optional<memfit::gradient_release<optimizer<T>>> release_;
 };
 
 }  // namespace gpt2

@@ -62,15 +62,39 @@ weights<T>::weights(const config& sizes, memory& in)
 }
 
 template <class T>
+std::vector<tensor<T>*> block_weights<T>::all() {
+  return {&norm_1.gain,
+          &norm_1.bias,
+          &query_key_value.weight,
+          &query_key_value.bias,
+          &projection.weight,
+          &projection.bias,
+          &norm_2.gain,
+          &norm_2.bias,
+          &up.weight,
+          &up.bias,
+          &down.weight,
+          &down.bias};
+}
+
+template <class T>
 std::vector<tensor<T>*> weights<T>::all() {
   std::vector<tensor<T>*> list{&of_token, &of_position};
-  for (auto& b : blocks)
-    list.insert(list.end(),
-                {&b.norm_1.gain, &b.norm_1.bias, &b.query_key_value.weight, &b.query_key_value.bias,
-                 &b.projection.weight, &b.projection.bias, &b.norm_2.gain, &b.norm_2.bias,
-                 &b.up.weight, &b.up.bias, &b.down.weight, &b.down.bias});
+  for (auto& b : blocks) {
+    auto const of_block = b.all();
+    list.insert(list.end(), of_block.begin(), of_block.end());
+  }
   list.insert(list.end(), {&norm.gain, &norm.bias});
   return list;
+}
+
+template <class T>
+completed<T> completed_by(index stage, index layers, weights<T>& gradients) {
+  if (stage == 0) return {0, {&gradients.of_token, &gradients.of_position}};
+  auto of_block = block_of(gradients, std::min(stage, layers)).all();
+  index const first = 2 + (stage - 1) * std::ssize(of_block);
+  if (stage <= layers) return {first, std::move(of_block)};
+  return {first, {&gradients.norm.gain, &gradients.norm.bias}};
 }
 
 template <class T>
@@ -102,6 +126,9 @@ template struct weights<float>;
 template struct weights<double>;
 template struct weights<bf16>;
 template struct weights<fp16>;
+template completed<float> completed_by(index, index, weights<float>&);
+template completed<bf16> completed_by(index, index, weights<bf16>&);
+template completed<fp16> completed_by(index, index, weights<fp16>&);
 template void initialize(weights<float>&, index);
 template void initialize(weights<double>&, index);
 template void initialize(weights<bf16>&, index);

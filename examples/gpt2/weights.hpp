@@ -3,6 +3,10 @@
 // published checkpoints.
 #pragma once
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "config.hpp"
 #include "element.hpp"
 
@@ -25,6 +29,8 @@ struct block_weights {
   linear_weights<T> query_key_value, projection;
   norm_weights<T> norm_2;
   linear_weights<T> up, down;
+
+  [[nodiscard]] std::vector<tensor<T>*> all();
 };
 
 template <class T>
@@ -39,6 +45,25 @@ struct weights {
   std::vector<block_weights<T>> blocks;
   norm_weights<T> norm;
 };
+
+// The weights of the block of a stage, or where its gradients go: gradients may have a single
+// block, which all stages use in turn.
+template <class Weights>
+auto& block_of(Weights& w, index stage) {
+  return w.blocks[std::min(static_cast<std::size_t>(stage), w.blocks.size()) - 1];
+}
+
+// The gradients that the backward pass of a stage completes, and the place of the first of their
+// parameters in `all`. The head's share of the embedding is completed by stage 0.
+template <class T>
+struct completed {
+  index first;
+  std::vector<tensor<T>*> gradients;
+};
+
+// In a network of so many layers.
+template <class T>
+completed<T> completed_by(index stage, index layers, weights<T>& gradients);
 
 // Gains 1, biases 0, matrices normal with deviation 0.02, divided by sqrt(2 layers) where a block
 // adds to its input.

@@ -5,14 +5,14 @@ set -euo pipefail
 
 program=$1
 shift
-limits=("${@:-12 8}")
+if [ $# -eq 0 ]; then set -- 12 8; fi
 run=(--model gpt2-xl --batch 4 --micro-batch 1 --seq 64 --steps 2)
 
 within() { # GIBIBYTES WORDS...
   prlimit --as=$(($1 << 30)) "$program" "${run[@]}" "${@:2}"
 }
 
-for gib in ${limits[*]}; do
+for gib in "$@"; do
   echo "== $gib GiB, without --fit"
   if said=$(within "$gib" 2>&1 >/dev/null); then
     echo "it was not refused" >&2

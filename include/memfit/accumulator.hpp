@@ -278,7 +278,8 @@ class gradient_accumulator {
     }
     naming("gradient_accumulator", [&] {
       numbers_ = engine_->zeroed(sizeof(detail::window_numbers));
-      visible_ = engine_->zeroed(all * static_cast<std::int64_t>(sizeof(element)), memory_use::sums);
+      visible_ =
+          engine_->zeroed(all * static_cast<std::int64_t>(sizeof(element)), memory_use::sums);
       if constexpr (!std::is_void_v<typename column::kept>)
         kept_ = engine_->zeroed(all * static_cast<std::int64_t>(sizeof(typename column::kept)),
                                 memory_use::sums);

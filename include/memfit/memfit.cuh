@@ -13,5 +13,6 @@
 #include "memfit/gradients.hpp"
 #include "memfit/optimizer.hpp"
 #include "memfit/quantize.hpp"
+#include "memfit/release.hpp"
 #include "memfit/scaler.hpp"
 #include "memfit/step.hpp"

@@ -306,6 +306,11 @@ class optimizer {
   }
 
   std::size_t size() const { return entries_.size(); }
+  /// Elements of a tensor.
+  std::int64_t count(std::size_t index) const {
+    require_index("optimizer::count", index);
+    return entries_[index].count;
+  }
 
   /// Steps that the tensor has taken. Waits for the executor.
   std::int64_t steps_sync(std::size_t index) const {
@@ -330,6 +335,22 @@ class optimizer {
     naming_all("optimizer::nonfinite_sync",
                [&] { engine_->copy_to_host(&count, nonfinite_.data(), sizeof count); });
     return count;
+  }
+
+  /// `count` values of a parameter from element `first` on, as steps go on from them: with what the
+  /// column keeps beside what the tensor shows. Waits for the executor.
+  std::vector<float> parameter_sync(std::size_t index, std::int64_t first,
+                                    std::int64_t count) const {
+    require_index("optimizer::parameter_sync", index);
+    auto const& e = entries_[index];
+    if (first < 0 || count < 0 || first > e.count || count > e.count - first)
+      detail::refuse("optimizer::parameter_sync", e.name,
+                     "elements " + std::to_string(first) + " to " + std::to_string(first) + " + " +
+                         std::to_string(count) + " of " + std::to_string(e.count));
+    std::vector<float> values;
+    naming_one("optimizer::parameter_sync", index,
+               [&] { values = decode_parameter(e, first, count); });
+    return values;
   }
 
   /// The values of one moment, decoded on the host. Waits for the executor.
@@ -628,10 +649,9 @@ class optimizer {
   template <class Storage>
   moment_buffers fresh_moment(std::int64_t count) const {
     static_assert(Storage::codec::zero == 0 || Storage::code_size == 1);
-    constexpr auto zero = Storage::codec::zero * (Storage::width == 4 ? 0x11u : 1u);
     moment_buffers m;
     m.codes = engine_->allocate(Storage::code_bytes(count), memory_use::moments);
-    engine_->fill(m.codes.data(), static_cast<unsigned char>(zero), m.codes.bytes());
+    engine_->fill(m.codes.data(), Storage::zero_byte, m.codes.bytes());
     m.scales = engine_->zeroed(Storage::scale_bytes(count), memory_use::scales);
     return m;
   }
@@ -639,8 +659,8 @@ class optimizer {
   buffer fresh_kept(entry const& e) const {
     using kept = typename column::kept;
     if constexpr (!std::is_void_v<kept>) {
-      buffer all = engine_->allocate(e.count * static_cast<std::int64_t>(sizeof(kept)),
-                                     memory_use::kept);
+      buffer all =
+          engine_->allocate(e.count * static_cast<std::int64_t>(sizeof(kept)), memory_use::kept);
       constexpr std::int64_t at_once = std::int64_t{1} << 16;
       std::vector<typename column::code> seen(at_once);
       std::vector<kept> values(at_once);
@@ -748,6 +768,26 @@ class optimizer {
       for (end = i + 1; end < places.size() && places[end] == places[end - 1] + 1;) ++end;
       list.step(places[i], static_cast<std::int64_t>(end - i), call);
     }
+  }
+
+  std::vector<float> decode_parameter(entry const& e, std::int64_t first,
+                                      std::int64_t count) const {
+    using kept = typename column::kept;
+    std::vector<typename column::code> seen(index_of(count));
+    engine_->copy_to_host(seen.data(), static_cast<typename column::code*>(e.visible) + first,
+                          count * bytes_of(kind_of<element>));
+    std::vector<float> values(index_of(count));
+    if constexpr (std::is_void_v<kept>) {
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = column::decode_visible(std::uint32_t{seen[i]});
+    } else {
+      std::vector<kept> rest(index_of(count));
+      engine_->copy_to_host(rest.data(), static_cast<kept*>(e.kept.data()) + first,
+                            count * static_cast<std::int64_t>(sizeof(kept)));
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = column::decode(std::uint32_t{seen[i]}, std::uint32_t{rest[i]});
+    }
+    return values;
   }
 
   template <int... I>

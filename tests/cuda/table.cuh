@@ -149,9 +149,8 @@ class table_row_test {
   }
   template <class Storage>
   void add_moment(tensor& t) {
-    constexpr auto zero = Storage::width == 4 ? Storage::codec::zero * 0x11u : Storage::codec::zero;
     t.codes.emplace_back(Storage::code_bytes(t.shape.count), Storage::code_bytes(t.shape.offset),
-                         static_cast<unsigned char>(zero));
+                         Storage::zero_byte);
     t.scales.emplace_back(Storage::scale_bytes(t.shape.count), 0, 0);
   }
   template <class T>

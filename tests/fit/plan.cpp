@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <string>
 #include <vector>
 
+#include "memfit/codec/root.hpp"
 #include "memfit/cost.hpp"
-#include "memfit/optimizer.hpp"
+#include "memfit/fit/transformer.hpp"
+#include "memfit/rule/adaptive.hpp"
 
 namespace {
 
@@ -182,6 +185,22 @@ TEST(fit_plan, each_technique_that_is_taken_away_gives_its_bytes_back) {
   EXPECT_GT(seen, 0U);
 }
 
+TEST(fit_plan, one_schedule_alone_is_explained_by_no_other) {
+  auto w = wants(8);
+  w.offered.schedule = [](checkpoint::chain const& c) { return checkpoint::every(c, 3); };
+  for (auto const bytes : budgets(w)) {
+    w.bytes = bytes;
+    for (auto const& p : fit::plans(model, card, w).plans) {
+      EXPECT_EQ(
+          p.bytes.activations,
+          checkpoint::every(
+              model.chain({p.training.micro_batch, w.seq, p.training.column.element_bytes}, {}), 3)
+              .peak);
+      for (auto const& t : p.techniques) EXPECT_NE(t.name, "activation checkpoints");
+    }
+  }
+}
+
 TEST(fit_plan, what_is_not_offered_is_not_used) {
   auto w = wants(16);
   w.offered.bf16_sums = w.offered.gradient_release = w.offered.checkpoints = false;
@@ -272,11 +291,36 @@ TEST(fit_device, names_bytes_and_what_is_unknown) {
   EXPECT_NE(unknown.find("b200, cpu"), std::string::npos);
 }
 
-TEST(fit_device, sixteen_bits_are_no_slower_than_32_on_any_card) {
-  auto const names = fit::known_devices();
+/// "a, b, c" in parts.
+std::vector<std::string> parts(std::string const& list) {
+  std::vector<std::string> all;
   for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 2) {
-    end = names.find(", ", begin);
-    auto const d = fit::device_named(names.substr(begin, end - begin), 1 << 30);
+    end = list.find(", ", begin);
+    all.push_back(list.substr(begin, end - begin));
+  }
+  return all;
+}
+
+TEST(fit_plan, every_known_model_and_card_takes_less_than_a_second) {
+  auto const cards = parts(fit::known_devices());
+  auto const models = fit::known_models();
+  for (std::size_t i = 0; i < (std::max)(models.size(), cards.size()); ++i) {
+    auto const& shape = models[i % models.size()];
+    auto const transformer = fit::transformer(shape);
+    auto const on = fit::device_named(cards[i % cards.size()], std::int64_t{1} << 35);
+    auto w = wants(64);
+    w.seq = (std::min)(shape.context, std::int64_t{512});
+    auto const begin = std::clock();
+    auto const found = fit::plans(transformer, on, w);
+    EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 1) << shape.name;
+    for (auto const& p : found.plans) EXPECT_LE(p.bytes.total(), on.bytes) << shape.name;
+    EXPECT_TRUE(!found.plans.empty() || found.missing > 0) << shape.name;
+  }
+}
+
+TEST(fit_device, sixteen_bits_are_no_slower_than_32_on_any_card) {
+  for (auto const& name : parts(fit::known_devices())) {
+    auto const d = fit::device_named(name, 1 << 30);
     if (d.name == "cpu" || d.name == "t4" || d.name.starts_with("v100")) continue;
     EXPECT_GT(d.at(2).flops, d.at(4).flops) << d.name;
   }

@@ -1,9 +1,10 @@
-"""Writes bitsandbytes.safetensors: the states of AdamW8bit after three steps on the CPU, and what they stand for.
+"""Writes bitsandbytes.safetensors: the states of AdamW8bit after three steps on the CPU, what they stand for, and a fourth.
 
 Usage: python make_bitsandbytes.py [FILE]   (with the packages of requirements.txt)
 Each parameter's states have bitsandbytes' own names behind the parameter's: state1, state2, qmap1, qmap2, absmax1,
-absmax2, step. moment1 and moment2 are these decoded by bitsandbytes itself. With FILE, a file that memfit exported from
-the same states: loads it into another AdamW8bit, whose next step must be that of the first, bit for bit.
+absmax2, step. moment1 and moment2 are these decoded by bitsandbytes itself; before, gradient and after are those of its
+fourth step. With FILE, a file that memfit exported from the same states (export_bitsandbytes, a target of the tests, makes
+one): another AdamW8bit takes them by load_state_dict, and its fourth step must be that of the first, bit for bit.
 """
 
 import os
@@ -54,14 +55,24 @@ def check(exported, parameters, optimizer):
     step(others, other, 9)  # makes states to be replaced
     for name, p in others.items():
         p.data.copy_(parameters[name].data)
-        for key in other.state[p]:
-            value = exported[f"{name}.{key}"]
-            other.state[p][key] = int(value) if key == "step" else value
+    saved = other.state_dict()
+    for number, name in enumerate(SHAPES):
+        own = {key.removeprefix(f"{name}."): value for key, value in exported.items() if key.startswith(f"{name}.")}
+        shaped = {key: own[key].view(SHAPES[name]) for key in ("state1", "state2")}
+        saved["state"][number] = own | shaped | {"step": int(own["step"])}
+    other.load_state_dict(saved)
+    assert all(same(theirs, exported[name]) for name, theirs in states(others, other)), "other states"
     step(parameters, optimizer, 4)
     step(others, other, 4)
     assert all(torch.equal(parameters[name], others[name]) for name in SHAPES), "another step"
-    assert dict(states(parameters, optimizer)).keys() == exported.keys(), "other names"
+    theirs = dict(states(parameters, optimizer))
+    assert all(same(value, theirs[name]) for name, value in states(others, other)), "other states after the step"
+    assert theirs.keys() == exported.keys(), "other names"
     print("bitsandbytes goes on from", sys.argv[1])
+
+
+def same(a, b):
+    return a.dtype == b.dtype and torch.equal(a.flatten(), b.flatten())
 
 
 def main():
@@ -75,6 +86,10 @@ def main():
     for name, p in parameters.items():
         for number in (1, 2):
             tensors[f"{name}.moment{number}"] = decoded(optimizer.state[p], number)
+    tensors |= {f"{name}.before": p.data.clone() for name, p in parameters.items()}
+    step(parameters, optimizer, 4)
+    for name, p in parameters.items():
+        tensors |= {f"{name}.gradient": p.grad, f"{name}.after": p.data}
     made = f"bitsandbytes {bitsandbytes.__version__}, torch {torch.__version__.split('+')[0]}, make_bitsandbytes.py"
     save_file(tensors, Path(__file__).with_name("bitsandbytes.safetensors"), metadata={"made_by": made})
 

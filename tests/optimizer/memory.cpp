@@ -7,6 +7,7 @@
 
 #include "optimizer/model.hpp"
 #include "support/inputs.hpp"
+#include "support/refusal.hpp"
 
 namespace {
 
@@ -94,6 +95,48 @@ TEST(memory, moments_kept_in_fp32_later_on_keep_their_values) {
   EXPECT_EQ(m.optimizer().steps_sync(0), 1);
   m.optimizer().step(test::vectors{test::make_input(test::kind::normal, 1000, 3)});
   EXPECT_EQ(m.optimizer().steps_sync(0), 2);
+}
+
+/// A parameter after three steps, as it is read in two parts; and as the model sees it.
+template <class Column>
+struct stepped {
+  std::vector<float> known, seen;
+
+  stepped() {
+    std::vector<float> start(1000);
+    for (std::size_t i = 0; i < start.size(); ++i) start[i] = 0.5f + float(i % 64) / 128.0f;
+    test::model<memfit::adamw, float8, Column> m(memfit::host{1}, {.lr = 1e-3}, {{1.0f}, start});
+    for (int step = 0; step < 3; ++step)
+      m.optimizer().step(
+          test::vectors{{0.0f}, test::make_input(test::kind::normal, 1000, 4 + step)});
+    known = m.optimizer().parameter_sync(1, 0, 700);
+    for (float const x : m.optimizer().parameter_sync(1, 700, 300)) known.push_back(x);
+    seen = m.parameter(1);
+  }
+};
+
+TEST(parameter_sync, has_what_a_column_hides) {
+  stepped<memfit::fp32> const exact;
+  EXPECT_EQ(exact.known, exact.seen);
+  EXPECT_EQ(stepped<memfit::split<memfit::bf16>>{}.known, exact.known);
+  EXPECT_EQ(stepped<memfit::master<memfit::fp16>>{}.known, exact.known);
+  stepped<memfit::bf16> const rounded;
+  EXPECT_EQ(rounded.known, rounded.seen);
+  stepped<memfit::corrected<memfit::bf16>> const corrected;
+  EXPECT_NE(corrected.known, corrected.seen);
+  for (std::size_t i = 0; i < exact.known.size(); ++i)
+    EXPECT_NEAR(corrected.known[i], exact.known[i], 3 * 0x1p-16f) << i;
+}
+
+TEST(parameter_sync, refuses_what_is_not_there) {
+  test::model<memfit::adamw, float8> m(memfit::host{1}, {}, {std::vector<float>(10, 1.0f)});
+  auto& opt = m.optimizer();
+  EXPECT_TRUE(opt.parameter_sync(0, 10, 0).empty());
+  test::expect_refusal<memfit::argument_error>([&] { opt.parameter_sync(0, 8, 3); },
+                                               {"parameter_sync", "t0", "8 + 3 of 10"});
+  test::expect_refusal<memfit::argument_error>([&] { opt.parameter_sync(0, -1, 1); }, {"t0", "-1"});
+  test::expect_refusal<memfit::argument_error>([&] { opt.parameter_sync(0, 1, -1); }, {"t0", "-1"});
+  test::expect_refusal<memfit::argument_error>([&] { opt.parameter_sync(1, 0, 0); }, {"1"});
 }
 
 TEST(memory, is_told_in_a_table_that_names_every_tensor) {

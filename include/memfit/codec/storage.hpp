@@ -80,6 +80,9 @@ struct storage {
   static constexpr bool at_random = detail::rounds_at_random<Format, R>();
   static constexpr std::int64_t code_size = sizeof(code);
   static constexpr std::int64_t scale_size = sizeof(scale);
+  /// What codes of zeros are filled with.
+  static constexpr auto zero_byte =
+      static_cast<unsigned char>(codec::zero * (width == 4 ? 0x11u : 1u));
 
   /// Bytes of the codes of n elements; those of their scales. Where two codes share a byte and n is
   /// odd, the last high half is written as the code of zero.

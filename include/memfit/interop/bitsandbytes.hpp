@@ -190,11 +190,13 @@ class bitsandbytes_part final : public bitsandbytes_part_base {
 /// A file holds, behind each parameter's name and a dot, state1 and state2 (U8 codes, or F32 where
 /// they are not quantized), qmap1 and qmap2 (the dynamic maps), absmax1 and absmax2 (a scale per
 /// block of 256, or of 2,048 in old files), and step: of an optimizer's state dict, the tensors of
-/// each parameter. dynamic8 has the same codes, so that moments of this format come and go bit for
-/// bit; other formats take them with part_options::convert and are not exported. Maps that are not
-/// the dynamic one are refused, and so is the signed map for a moment that is never negative, as
-/// bitsandbytes' RMSprop and Adagrad have it. Hyper-parameters, seeds and what parameter columns
-/// keep are not part of it. For rules with at most two slots.
+/// each parameter. On the way back bitsandbytes' load_state_dict wants step as an int, and state1
+/// and state2, which are flat here, in the parameter's shape (`.view_as(p)`). dynamic8 has the same
+/// codes, so that moments of this format come and go bit for bit; other formats take them with
+/// part_options::convert and are not exported. Maps that are not the dynamic one are refused, and
+/// so is the signed map for a moment that is never negative, as bitsandbytes' RMSprop and Adagrad
+/// have it. Hyper-parameters, seeds and what parameter columns keep are not part of it. For rules
+/// with at most two slots.
 template <rule Rule, format Format, class Param>
 requires(slot_count<Rule> >= 1 && slot_count<Rule> <= 2)
     detail::bitsandbytes_part<optimizer<Rule, Format, Param>> bitsandbytes_states(

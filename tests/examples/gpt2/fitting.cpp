@@ -1,6 +1,10 @@
 // What a run takes is what was estimated before, its budget counts all of it and passes no limit,
 // and --fit finds what fits.
+#include <array>
+#include <cstdio>
+#include <memory>
 #include <random>
+#include <tuple>
 
 #include "budget.hpp"
 #include "counted_memory.hpp"
@@ -174,8 +178,8 @@ TEST_F(fitting, finds_ways_that_fit) {
                                "--checkpoint", "--parameters"})
       if (auto const found = at(option); found != run.end()) run.erase(found, found + 2);
     auto const share = 0.3 + 0.1 * (i % 8);
-    auto const bytes =
-        gpt2::process_bytes + static_cast<index>(share * static_cast<double>(estimate(run).total()));
+    auto const bytes = gpt2::process_bytes +
+                       static_cast<index>(share * static_cast<double>(estimate(run).total()));
     SCOPED_TRACE(joined(run) + std::to_string(bytes));
     auto const last = train(run + words{"--fit", std::to_string(bytes)}).back();
     EXPECT_LE(last.at("peak_rss").get<index>(), bytes + bytes / 50);
@@ -183,23 +187,53 @@ TEST_F(fitting, finds_ways_that_fit) {
   }
 }
 
+// What memfit_fit says of a model and a batch in so many bytes.
+nlohmann::json advice(const std::string& question, index bytes) {
+  auto const command = std::string{MEMFIT_FIT} + " --json --top 1000 " + question + " --memory " +
+                       std::to_string(bytes);
+  std::unique_ptr<FILE, int (*)(FILE*)> const out{popen(command.c_str(), "r"), pclose};
+  return nlohmann::json::parse(out.get());
+}
+
+// Plans run within their own figures and two hundredths.
+TEST_F(fitting, plans_of_memfit_fit_run_in_what_they_say) {
+  constexpr std::array questions{std::tuple{"tiny", "4", "64"}, std::tuple{"small", "6", "32"},
+                                 std::tuple{"tiny", "16", "8"}};
+  for (int i = 0; i < runs; ++i) {
+    auto const& [model, batch, seq] = questions[static_cast<std::size_t>(i) % questions.size()];
+    auto const question = std::string{"--model "} + model + " --batch " + batch + " --seq " + seq;
+    auto const plain = advice(question, plenty).at("plain").at("bytes").at("total").get<index>();
+    auto plans = advice(question, plain / 10 * (10 - i % 7)).at("plans");
+    std::erase_if(plans.get_ref<nlohmann::json::array_t&>(),
+                  [](const auto& plan) { return plan.at("gpt2_train").is_null(); });
+    ASSERT_FALSE(plans.empty()) << question;
+    auto const& plan = plans[static_cast<std::size_t>(i) % plans.size()];
+    auto const limit = plan.at("bytes").at("total").get<index>() / 50 * 51;
+    auto const run = words{"--model", model, "--data", text.string(), "--steps", "1"} +
+                     plan.at("gpt2_train").get<words>() +
+                     words{"--memory-limit", std::to_string(limit)};
+    SCOPED_TRACE(joined(run));
+    EXPECT_LE(train(run).back().at("bytes").at("total").get<index>(), limit);
+  }
+}
+
 TEST_F(fitting, leaves_what_is_given_as_it_is) {
-  auto const given = options_of(words{"--data", text.string(), "--fit", "60MB", "--state", "packed4",
-                                      "--micro-batch", "3", "--checkpoint", "all"});
+  auto const given = options_of(words{"--data", text.string(), "--fit", "200MB", "--state",
+                                      "packed4", "--micro-batch", "3", "--checkpoint", "all"});
   auto const chosen = gpt2::fitted(given, {0, plenty}).chosen;
   EXPECT_EQ(chosen.state, gpt2::state_choice::packed4);
   EXPECT_EQ(chosen.precision, gpt2::precision_choice::fp32);
   EXPECT_EQ(chosen.micro_batch, 3);
   EXPECT_EQ(chosen.checkpoint.kind, gpt2::checkpoint_kind::all);
-  EXPECT_EQ(chosen.memory_limit, 60'000'000 - gpt2::process_bytes);
+  EXPECT_EQ(chosen.memory_limit, 200'000'000 - gpt2::process_bytes);
 }
 
 TEST_F(fitting, refuses_what_cannot_fit_before_it_begins) {
   auto const xl = words{"--data", text.string(), "--model", "gpt2-xl", "--log", log.string()};
-  for (auto const& [more, said] : std::vector<std::pair<words, std::string>>{
-           {{"--memory-limit", "4GB"}, "--fit BYTES"},
-           {{"--fit", "4GB"}, "the least takes"},
-           {{"--fit", "1MB"}, "the program itself takes"}}) {
+  for (auto const& [more, said] :
+       std::vector<std::pair<words, std::string>>{{{"--memory-limit", "4GB"}, "--fit BYTES"},
+                                                  {{"--fit", "4GB"}, "the least takes"},
+                                                  {{"--fit", "1MB"}, "the program itself takes"}}) {
     auto const r = run(xl + more);
     EXPECT_EQ(r.status, 2);
     EXPECT_EQ(program::lines(r.err), 1) << r.err;

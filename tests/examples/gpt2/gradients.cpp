@@ -45,8 +45,8 @@ struct network {
       std::for_each(t->data(), t->data() + t->size(),
                     [&](double& x) { x += 0.2 * random.normal(); });
     for (gpt2::index i = 0; i < shape.rows(); ++i) {
-      inputs.push_back(static_cast<token>(random.bits()));
-      targets.push_back(static_cast<token>(random.bits()));
+      inputs.push_back(static_cast<token>(random.bits() % 256));
+      targets.push_back(static_cast<token>(random.bits() % 256));
     }
     model.set_batch(shape, dropped_share);
     use(memfit::checkpoint::keep_all(model.chain()));

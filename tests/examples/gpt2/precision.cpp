@@ -194,4 +194,73 @@ TEST_F(precision, a_plain_run_says_nothing_of_scales_and_norms) {
   EXPECT_EQ(out.find("scale"), std::string::npos);
 }
 
+// A network of three layers, so that a block's gradients are used again.
+TEST_F(precision, released_gradients_take_the_memory_of_one_block) {
+  words const options{"--layers", "3", "--steps", "1"};
+  auto const bytes_with = [&](const words& more) {
+    auto sizes = program::small_network(text);
+    sizes.erase(sizes.begin(), sizes.begin() + 2);
+    auto const r = run(sizes + options + more + words{"--log", log.string()});
+    EXPECT_EQ(r.status, 0) << r.err;
+    return records(log).front().at("bytes").at("gradients");
+  };
+  EXPECT_EQ(bytes_with({"--release"}), 4 * parameters);
+  EXPECT_EQ(bytes_with({"--release", "--micro-batch", "1", "--clip-norm", "1"}), 4 * parameters);
+}
+
+TEST_F(precision, released_gradients_that_overflow_skip_and_back_off) {
+  auto const steps = train(
+      {"--steps", "20", "--release", "--precision", "fp16", "--loss-scale", "dynamic:16777216"});
+  auto const skipped = steps.back().at("skipped").get<int>();
+  EXPECT_GE(skipped, 1);
+  EXPECT_LT(skipped, 20);
+  EXPECT_EQ(steps.back().at("loss_scale").get<double>(), std::ldexp(1.0, 24 - skipped));
+}
+
+// What README promises of each technique: how far the losses of all steps may be from those of the
+// same run without it. 0: the same bits.
+struct technique {
+  const char* name;
+  words without, with;
+  double largest;
+};
+
+class every_technique : public precision, public testing::WithParamInterface<technique> {};
+
+TEST_P(every_technique, keeps_to_the_losses_that_it_promises) {
+  auto const& [name, without, with, largest] = GetParam();
+  words const steps{"--steps", "40"};
+  EXPECT_LE(largest_difference(losses(steps + with), losses(steps + without)), largest);
+}
+
+const words eight_bits{"--precision", "bf16", "--parameters", "corrected", "--state", "root8"};
+
+INSTANTIATE_TEST_SUITE_P(
+    precision, every_technique,
+    testing::Values(
+        technique{"checkpoint", {}, {"--checkpoint", "all"}, 0},
+        technique{"checkpoint_auto", {}, {"--checkpoint", "auto"}, 0},
+        technique{"loss_scale", {}, {"--loss-scale", "static:1024"}, 0},
+        technique{"micro_batch", {}, {"--micro-batch", "1"}, 1e-5},
+        technique{"release", {}, {"--release"}, 0},
+        technique{"release_of_eight_bits", eight_bits, eight_bits + words{"--release"}, 0},
+        technique{"release_with_loss_scale",
+                  {"--precision", "fp16", "--loss-scale", "dynamic:1024"},
+                  {"--precision", "fp16", "--loss-scale", "dynamic:1024", "--release"},
+                  0},
+        technique{
+            "release_and_clip", {"--clip-norm", "0.5"}, {"--clip-norm", "0.5", "--release"}, 0.05},
+        technique{"release_and_fold", {}, {"--micro-batch", "1", "--release"}, 0.15},
+        technique{"fold_into_root8",
+                  {"--state", "root8"},
+                  {"--state", "root8", "--micro-batch", "1", "--release"},
+                  0.15},
+        technique{"root8", {}, {"--state", "root8"}, 0.01},
+        technique{"float8", {}, {"--state", "float8"}, 0.01},
+        technique{"dynamic8", {}, {"--state", "dynamic8"}, 0.01},
+        technique{"bf16", {}, {"--precision", "bf16"}, 0.01},
+        technique{"fp16", {}, {"--precision", "fp16", "--loss-scale", "dynamic:1024"}, 0.01},
+        technique{"corrected_bf16_and_root8", {}, eight_bits, 0.01}),
+    [](const auto& tested) { return std::string{tested.param.name}; });
+
 }  // namespace

@@ -1,4 +1,4 @@
-// Runs gpt2_train as a person would, and gives it text to train on.
+// Runs a program, gpt2_train or another example, as a person would, and gives it text to train on.
 // Used by the tests of its command line and of whole runs.
 #pragma once
 
@@ -49,7 +49,7 @@ class fixture : public testing::Test {
     auto const* const test = testing::UnitTest::GetInstance()->current_test_info();
     std::string name = std::string{test->test_suite_name()} + "." + test->name();
     std::replace(name.begin(), name.end(), '/', '.');
-    folder = fs::path{testing::TempDir()} / ("gpt2_train." + name);
+    folder = fs::path{testing::TempDir()} / ("memfit." + name);
     fs::remove_all(folder);
     fs::create_directories(folder);
     text = folder / "text.txt";
@@ -76,7 +76,7 @@ class fixture : public testing::Test {
 
   result run_into(const fs::path& out, const fs::path& err, const words& arguments,
                   const std::function<void(pid_t)>& while_running) const {
-    words all{GPT2_TRAIN};
+    words all{TESTED_PROGRAM};
     all.insert(all.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
     for (auto& word : all) argv.push_back(word.data());

@@ -278,6 +278,10 @@ INSTANTIATE_TEST_SUITE_P(
                     interrupted_run{"bf16_in_parts",
                                     {"--precision", "bf16", "--state", "dynamic8", "--micro-batch",
                                      "3", "--accumulate-in", "bf16"}},
+                    interrupted_run{
+                        "folded_and_clipped_by_the_step_before",
+                        {"--release", "--micro-batch", "3", "--clip-norm", "0.5", "--precision",
+                         "bf16", "--parameters", "corrected", "--state", "root8"}},
                     interrupted_run{"fp16_with_skipped_steps",
                                     {"--precision", "fp16", "--loss-scale", "dynamic:1e6",
                                      "--optimizer", "momentum"}}),

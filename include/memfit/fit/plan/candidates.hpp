@@ -78,14 +78,16 @@ class candidates {
   /// Of what does not fit; empty where all does, or nothing has the precision that is wanted.
   std::optional<candidate> const& least() const { return least_; }
 
-  /// The first storage with whole batches and all activations.
+  /// The first storage with whole batches and all activations, unless one schedule alone is
+  /// offered.
   candidate plain() {
     auto t = training_of(wanted_.offered.storages.front(), wanted_.batch, {});
     auto const& costs = costs_.of(pass_of(t), device_.at(t.column.element_bytes));
     auto const all = std::find_if(costs.begin(), costs.end(), [](pass_cost const& c) {
       return c.how->kept == activations::all;
     });
-    return finished(t, wanted_.offered.storages.front(), {}, *all);
+    return finished(t, wanted_.offered.storages.front(), {},
+                    all == costs.end() ? costs.front() : *all);
   }
 
   /// Seconds and bytes of any training that keeps activations by a pattern.
@@ -118,16 +120,17 @@ class candidates {
     std::vector<gathering> all;
     auto const add = [&](bool has, accumulation a, bool release) {
       gathering const g{a, release};
-      if (has && precision_of(g, wanted_.clips) >= wanted_.precision) all.push_back(g);
+      bool const offers = has && (release ? offered.gradient_release : offered.kept_gradients);
+      if (offers && precision_of(g, wanted_.clips) >= wanted_.precision) all.push_back(g);
     };
     if (micro == wanted_.batch) {
       add(true, accumulation::none, false);
-      add(offered.gradient_release, accumulation::none, true);
+      add(true, accumulation::none, true);
       return all;
     }
     add(offered.fp32_sums, accumulation::fp32, false);
     add(offered.bf16_sums, accumulation::bf16, false);
-    add(offered.gradient_release && offered.folds && states.folds, accumulation::folded, true);
+    add(offered.folds && states.folds, accumulation::folded, true);
     return all;
   }
 

@@ -88,7 +88,7 @@ class comparison {
   }
 
   void compare_activations() {
-    if (candidate_.plan.kept == activations::all) return;
+    if (candidate_.plan.kept == plain_.plan.kept) return;
     auto t = chosen();
     t.schedule = *plain_.kept;
     add(candidate_.plan.kept == activations::selective ? "activations saved selectively"

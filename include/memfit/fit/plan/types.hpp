@@ -12,7 +12,7 @@
 
 namespace memfit::fit {
 
-/// What must hold of the results; each level includes those above it in this list.
+/// What must hold of the results, from least to most; who wants one takes those after it, too.
 enum class precision {
   bits16,  ///< parameters of 16 bits, moments of less than 8
   bits24,  ///< parameters of 24 bits or more, moments of 8 or more, and what changes Adam little
@@ -42,6 +42,7 @@ struct offers {
   std::vector<storage_choice> storages;  ///< the first is what others are compared with
   bool fp32_sums = true;                 ///< of micro-batches
   bool bf16_sums = true;                 ///< of micro-batches, rounded at random
+  bool kept_gradients = true;            ///< until the step: else only with gradient release
   bool gradient_release = true;
   bool folds = true;        ///< micro-batches into the moments, with gradient release
   bool checkpoints = true;  ///< by any schedule; else everything is kept
