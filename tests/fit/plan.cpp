@@ -11,6 +11,7 @@
 #include "memfit/cost.hpp"
 #include "memfit/fit/transformer.hpp"
 #include "memfit/rule/adaptive.hpp"
+#include "memfit/rule/momentum.hpp"
 
 namespace {
 
