@@ -7,6 +7,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <memfit/release.hpp>
+
 #include "../shared/bytes.hpp"
 #include "hugging_face.hpp"
 
@@ -61,11 +63,12 @@ void check_release(const options& o) {
   if (refused != nullptr)
     throw user_error("--release cannot be given with " + std::string{refused} +
                      ", which wants the gradients of a whole step at once");
-  constexpr index most = 8;
+  constexpr index most = memfit::most_folded_in_narrow_scales;
   bool const narrow_scales = o.state == state_choice::root8 || o.state == state_choice::packed4;
   if (narrow_scales && o.batch > most * o.micro_batch)
     throw user_error("--release with --state " + std::string{name_of(states, o.state)} +
-                     ", which every micro-batch rounds anew, takes at most 8 micro-batches");
+                     ", which every micro-batch rounds anew, takes at most " +
+                     std::to_string(most) + " micro-batches");
   if (o.micro_batch < o.batch && o.optimizer != rule_choice::adamw &&
       o.optimizer != rule_choice::adam)
     throw user_error(

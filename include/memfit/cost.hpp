@@ -10,6 +10,7 @@
 #include "memfit/exec/concept.hpp"
 #include "memfit/fit/training.hpp"
 #include "memfit/names.hpp"
+#include "memfit/release.hpp"
 
 namespace memfit {
 
@@ -22,6 +23,14 @@ fit::moment_cost moment_cost_of() {
           &slot_storage<Rule, fp32, I>::code_bytes};
 }
 
+template <class Rule, class Format, int... I>
+constexpr std::int64_t most_folded(std::integer_sequence<int, I...>) {
+  bool const narrow =
+      ((slot_storage<Rule, Format, I>::scaled && slot_storage<Rule, Format, I>::scale_size == 2) ||
+       ...);
+  return narrow ? most_folded_in_narrow_scales : INT64_MAX;
+}
+
 }  // namespace detail
 
 /// What optimizer<Rule, Format> takes for moments, and for what its tensors share in the host's
@@ -32,6 +41,8 @@ requires stores_rule<Rule, Format> && named<Rule> && named<Format> fit::state_co
                        .format = name_of<Format>::value(),
                        .moments = {},
                        .folds = folding_rule<Rule>,
+                       .most_folded = detail::most_folded<Rule, Format>(
+                           std::make_integer_sequence<int, slot_count<Rule>>()),
                        .shared_bytes = &detail::shared_bytes};
   [&]<int... I>(std::integer_sequence<int, I...>) {
     (cost.moments.push_back(detail::moment_cost_of<Rule, Format, I>()), ...);
