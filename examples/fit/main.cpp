@@ -4,11 +4,14 @@
 
 #include <cstdio>
 #include <exception>
+#include <string>
+#include <utility>
 
 #include "../gpt2/user_error.hpp"
 #include "../shared/terminal.hpp"
 #include "options.hpp"
 #include "report.hpp"
+#include "words.hpp"
 
 namespace {
 
@@ -26,6 +29,17 @@ advice::answer answered(const advice::options& asked) {
   return {found.plain.bytes.parameters / element, std::move(found)};
 }
 
+// The closest precision below the one wanted with which something fits.
+std::string lower_precision_that_fits(advice::options asked) {
+  using enum memfit::fit::precision;
+  for (auto const precision : {bits24, bits16}) {
+    if (precision >= asked.wanted.precision) continue;
+    asked.wanted.precision = precision;
+    if (!answered(asked).found.nearest) return std::string{advice::name_of(precision)};
+  }
+  return "";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -40,7 +54,10 @@ int main(int argc, char** argv) {
     auto const width = shared::terminal_columns().value_or(100);
     std::printf("%s", (asked.json ? as_json(asked, found) : as_text(asked, found, width)).c_str());
     if (!found.found.nearest) return success;
-    return fail(does_not_fit, refusal(asked, found).c_str());
+    auto const lower = lower_precision_that_fits(asked);
+    return fail(does_not_fit, (refusal(asked, found) +
+                               (lower.empty() ? "" : "; with --precision " + lower + " it fits"))
+                                  .c_str());
   } catch (const gpt2::user_error& wrong) {
     return fail(wrong_use, wrong.what());
   } catch (const memfit::argument_error& wrong) {

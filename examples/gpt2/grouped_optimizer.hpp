@@ -47,6 +47,7 @@ class grouped_optimizer final : public optimizer<T> {
   }
 
   [[nodiscard]] std::size_t size() const override { return opt_.size(); }
+  [[nodiscard]] index count(std::size_t number) const override { return opt_.count(number); }
   void set_lr(double lr) override {
     for (std::size_t group = 0; group < opt_.groups(); ++group) opt_.rule(group).lr = lr;
   }

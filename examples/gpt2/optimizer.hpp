@@ -39,6 +39,7 @@ class optimizer {
   // given parts of windows.
   static constexpr bool folds = true;
   [[nodiscard]] virtual std::size_t size() const = 0;
+  [[nodiscard]] virtual index count(std::size_t number) const = 0;
   virtual void set_lr(double lr) = 0;
   virtual void check_some(const std::vector<std::size_t>& indices,
                           const std::vector<memfit::scalar_view>& gradients) = 0;

@@ -61,6 +61,11 @@ void check_release(const options& o) {
   if (refused != nullptr)
     throw user_error("--release cannot be given with " + std::string{refused} +
                      ", which wants the gradients of a whole step at once");
+  constexpr index most = 8;
+  bool const narrow_scales = o.state == state_choice::root8 || o.state == state_choice::packed4;
+  if (narrow_scales && o.batch > most * o.micro_batch)
+    throw user_error("--release with --state " + std::string{name_of(states, o.state)} +
+                     ", which every micro-batch rounds anew, takes at most 8 micro-batches");
   if (o.micro_batch < o.batch && o.optimizer != rule_choice::adamw &&
       o.optimizer != rule_choice::adam)
     throw user_error(
@@ -189,8 +194,7 @@ command_line parse(int argc, const char* const* argv) {
   std::string log, save, resume, init, shared, gradients, checkpoint, svg, memory_limit, fit;
   o.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 
-  CLI::App app{"Trains a GPT-2 on the bytes of text files, with memfit's optimizers.",
-               "gpt2_train"};
+  CLI::App app{"Trains a GPT-2 on text, or on tokens, with memfit's optimizers.", "gpt2_train"};
   app.footer(footer);
   std::string group = "Model";
   auto const add = [&](const char* name, auto& value, const std::string& text) {
@@ -254,7 +258,7 @@ command_line parse(int argc, const char* const* argv) {
   app.add_flag(
          "--release", o.release,
          "step each stage as soon as its gradients are complete, in the memory of one stage;\n"
-         "clips by the norm of the step before, and micro-batches join Adam's moments")
+         "clips by the norm so far or of the step before, and micro-batches join Adam's moments")
       ->group(group);
   auto* const report = add("--checkpoint-report", svg, "show the schedule, and write it as SVG")
                            ->expected(0, 1)

@@ -306,6 +306,11 @@ class optimizer {
   }
 
   std::size_t size() const { return entries_.size(); }
+  /// Elements of a tensor.
+  std::int64_t count(std::size_t index) const {
+    require_index("optimizer::count", index);
+    return entries_[index].count;
+  }
 
   /// Steps that the tensor has taken. Waits for the executor.
   std::int64_t steps_sync(std::size_t index) const {

@@ -270,6 +270,71 @@ TEST(cuda_window, can_be_captured_whole_and_replayed) {
   EXPECT_EQ(host.optimizer.steps_sync(1), 8) << "three overflows and an empty window";
 }
 
+/// The same without sums: each stage, of one tensor, is stepped as soon as it is complete, and two
+/// micro-batches join the moments.
+template <class Exec>
+struct releasing {
+  using optimizer8 = typename training<Exec>::optimizer8;
+  optimizer8 optimizer;
+  memfit::gradient_release<optimizer8> release;
+  memfit::loss_scaler scaler;
+
+  releasing(Exec const& exec, test::refs const& p)
+      : optimizer(exec, memfit::adamw{.lr = 0.01, .weight_decay = 0.1}, p, {.min_quantized = 1}),
+        release(exec, optimizer, {.clip_norm = 0.05}),
+        scaler(exec, training<Exec>::scaling()) {}
+
+  void window(test::refs const& a, test::refs const& b) {
+    release.begin_folded(4, scaler.scale());
+    backward(a, 3);
+    backward(b, 1);
+    scaler.update(release.finish(scaler));
+  }
+  void backward(test::refs const& gradients, std::int64_t items) {
+    release.micro_batch(items);
+    for (auto i = gradients.size(); i-- > 0;) release.complete(i, test::refs{gradients[i]});
+  }
+};
+
+TEST(cuda_window, of_released_gradients_has_the_bits_of_the_host_and_waits_for_nothing) {
+  tensors p(sizes, 1);
+  batches batch(sizes);
+  releasing<memfit::host> host(memfit::host{2}, p.on_host());
+  releasing<memfit::cuda> device(memfit::cuda{}, p.on_device_side());
+  for (int window = 0; window < 8; ++window) {
+    batch.next(window);
+    host.window(batch.a.on_host(), batch.b.on_host());
+    auto const waited = test::waits();
+    device.window(batch.a.on_device_side(), batch.b.on_device_side());
+    EXPECT_EQ(test::waits(), waited);
+    EXPECT_EQ(host.release.norm_sync(), device.release.norm_sync());
+    expect_same_training(host, device, p);
+  }
+  EXPECT_EQ(host.scaler.skipped_sync(), 2);
+  EXPECT_EQ(host.optimizer.steps_sync(2), 8) << "the last stage goes first";
+}
+
+TEST(cuda_window, of_released_gradients_can_be_captured_after_the_first) {
+  tensors p(sizes, 1);
+  batches batch(sizes);
+  test::stream s;
+  releasing<memfit::host> host(memfit::host{1}, p.on_host());
+  releasing<memfit::cuda> device(memfit::cuda{s}, p.on_device_side());
+  batch.next(0);
+  host.window(batch.a.on_host(), batch.b.on_host());
+  device.window(batch.a.on_device_side(), batch.b.on_device_side());
+  s.wait();
+  test::graph const window(
+      s, [&] { device.window(batch.a.on_device_side(), batch.b.on_device_side()); });
+  for (int i = 1; i < 6; ++i) {
+    batch.next(i);
+    host.window(batch.a.on_host(), batch.b.on_host());
+    window.launch(s);
+    s.wait();
+    expect_same_training(host, device, p);
+  }
+}
+
 TEST(cuda_window, sums_that_a_kernel_added_to_are_looked_at) {
   tensors p({3000}, 1);
   training<memfit::cuda> device(memfit::cuda{}, p.on_device_side());

@@ -97,6 +97,18 @@ TEST_F(folding, absent_tensors_begin_when_they_come) {
   for (std::size_t k = 0; k < 7; ++k) EXPECT_NEAR(m[k], 0.5f * 0.2f * g[1][k], 1e-6f);
 }
 
+TEST_F(folding, a_tensor_without_elements_counts_its_windows) {
+  adamw8 m{memfit::host{1}, rule, {{1.0f}, {}}};
+  release r{memfit::host{1}, m.optimizer()};
+  r.begin_folded(2);
+  for (int i = 0; i < 2; ++i) {
+    r.micro_batch(1);
+    r.complete(0, test::vectors{{1.0f}, {}});
+  }
+  r.finish();
+  for (std::size_t i : {0u, 1u}) EXPECT_EQ(m.optimizer().steps_sync(i), 1) << i;
+}
+
 // GA-01: windows of 10 in one token and 6 in three, in both orders, with an empty micro-batch, and
 // token by token: the first moment is that of the mean over tokens, 4.
 TEST_F(folding, ga_01_weighs_micro_batches_by_their_tokens) {

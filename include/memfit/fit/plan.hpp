@@ -96,7 +96,8 @@ inline plan_list plans(model const& m, device const& d, wanted const& w) {
   if (!result.plans.empty()) return result;
   auto const& least = all.least();
   if (!least)
-    throw argument_error("memfit::fit::plans: nothing that is offered is as precise as is wanted");
+    throw argument_error(
+        "memfit::fit::plans: no combination that is offered is as precise as is wanted");
   result.nearest = detail::explained(all, *least, plain);
   result.missing = result.nearest->bytes.total() - result.bytes;
   return result;

@@ -175,11 +175,19 @@ TEST_F(memfit_fit, names_the_missing_bytes_where_nothing_fits_and_they_are_enoug
   auto const refused = run(question + words{"--memory", "500MB"});
   EXPECT_EQ(refused.status, 3);
   EXPECT_NE(refused.out.find("nearest"), std::string::npos);
+  EXPECT_EQ(program::lines(refused.err), 1) << refused.err;
+  EXPECT_EQ(refused.err.find("--precision"), std::string::npos) << refused.err;
   auto const missing = answer(question + words{"--memory", "500MB"}, 3)["missing"];
   auto const bytes = missing.get<std::int64_t>();
   EXPECT_NE(refused.err.find(std::to_string(bytes) + " bytes"), std::string::npos) << refused.err;
   EXPECT_EQ(run(question + words{"--memory", std::to_string(500'000'000 + bytes)}).status, 0);
   EXPECT_EQ(run(question + words{"--memory", std::to_string(499'999'999 + bytes)}).status, 3);
+}
+
+TEST_F(memfit_fit, says_which_precision_fits_where_the_one_wanted_does_not) {
+  auto const r = run({"--model", "gpt2", "--memory", "1GB", "--precision", "exact"});
+  EXPECT_EQ(r.status, 3);
+  EXPECT_NE(r.err.find("; with --precision 24 it fits"), std::string::npos) << r.err;
 }
 
 TEST_F(memfit_fit, runs_the_commands_of_its_readme) {

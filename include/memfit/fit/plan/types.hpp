@@ -12,7 +12,7 @@
 
 namespace memfit::fit {
 
-/// What must hold of the results; each level includes those above it in this list.
+/// What must hold of the results, from least to most; who wants one takes those after it, too.
 enum class precision {
   bits16,  ///< parameters of 16 bits, moments of less than 8
   bits24,  ///< parameters of 24 bits or more, moments of 8 or more, and what changes Adam little
