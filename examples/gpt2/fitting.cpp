@@ -228,7 +228,8 @@ void require_room(const options& o, const surroundings& in) {
 fitted_options fitted(const options& o, const surroundings& in) {
   index const bytes = std::min(*o.fit, in.free) - process_bytes;
   auto const storages = storages_of(o);
-  auto const more = can_release(o) ? places_beside_released(o) * index{sizeof(float)} : 0;
+  auto const more =
+      scratch_bytes + (can_release(o) ? places_beside_released(o) * index{sizeof(float)} : 0);
   if (bytes <= more)
     throw user_error("--fit " + readable_bytes(*o.fit) + ": the program itself takes " +
                      readable_bytes(process_bytes));

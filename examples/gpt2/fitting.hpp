@@ -15,6 +15,9 @@ namespace gpt2 {
 // compiles, stacks, and the rests of pages and of the heap.
 inline constexpr index process_bytes = index{32} << 20;
 
+// What products work in beside, at most, which no estimate has: it follows from oneDNN's choices.
+inline constexpr index scratch_bytes = index{4} << 20;
+
 // What a run knows when it has read its data: their bytes with the batches cut from them, and the
 // bytes that are free.
 struct surroundings {

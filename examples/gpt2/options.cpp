@@ -7,6 +7,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <memfit/release.hpp>
+
 #include "../shared/bytes.hpp"
 #include "hugging_face.hpp"
 
@@ -61,11 +63,12 @@ void check_release(const options& o) {
   if (refused != nullptr)
     throw user_error("--release cannot be given with " + std::string{refused} +
                      ", which wants the gradients of a whole step at once");
-  constexpr index most = 8;
+  constexpr index most = memfit::most_folded_in_narrow_scales;
   bool const narrow_scales = o.state == state_choice::root8 || o.state == state_choice::packed4;
   if (narrow_scales && o.batch > most * o.micro_batch)
     throw user_error("--release with --state " + std::string{name_of(states, o.state)} +
-                     ", which every micro-batch rounds anew, takes at most 8 micro-batches");
+                     ", which every micro-batch rounds anew, takes at most " +
+                     std::to_string(most) + " micro-batches");
   if (o.micro_batch < o.batch && o.optimizer != rule_choice::adamw &&
       o.optimizer != rule_choice::adam)
     throw user_error(
@@ -194,8 +197,7 @@ command_line parse(int argc, const char* const* argv) {
   std::string log, save, resume, init, shared, gradients, checkpoint, svg, memory_limit, fit;
   o.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 
-  CLI::App app{"Trains a GPT-2 on the bytes of text files, with memfit's optimizers.",
-               "gpt2_train"};
+  CLI::App app{"Trains a GPT-2 on text, or on tokens, with memfit's optimizers.", "gpt2_train"};
   app.footer(footer);
   std::string group = "Model";
   auto const add = [&](const char* name, auto& value, const std::string& text) {

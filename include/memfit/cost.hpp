@@ -2,7 +2,6 @@
 // Used by whoever describes a training configuration for fit/estimate.hpp.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "memfit/exec/concept.hpp"
 #include "memfit/fit/training.hpp"
 #include "memfit/names.hpp"
+#include "memfit/release.hpp"
 
 namespace memfit {
 
@@ -23,9 +23,13 @@ fit::moment_cost moment_cost_of() {
           &slot_storage<Rule, fp32, I>::code_bytes};
 }
 
-/// Scales of 16 bits are rounded up with every micro-batch; see gradient_release::micro_batch.
-template <class Stored>
-constexpr std::int64_t most_folded = Stored::scaled&& Stored::scale_size == 2 ? 8 : INT64_MAX;
+template <class Rule, class Format, int... I>
+constexpr std::int64_t most_folded(std::integer_sequence<int, I...>) {
+  bool const narrow =
+      ((slot_storage<Rule, Format, I>::scaled && slot_storage<Rule, Format, I>::scale_size == 2) ||
+       ...);
+  return narrow ? most_folded_in_narrow_scales : INT64_MAX;
+}
 
 }  // namespace detail
 
@@ -37,12 +41,11 @@ requires stores_rule<Rule, Format> && named<Rule> && named<Format> fit::state_co
                        .format = name_of<Format>::value(),
                        .moments = {},
                        .folds = folding_rule<Rule>,
+                       .most_folded = detail::most_folded<Rule, Format>(
+                           std::make_integer_sequence<int, slot_count<Rule>>()),
                        .shared_bytes = &detail::shared_bytes};
   [&]<int... I>(std::integer_sequence<int, I...>) {
     (cost.moments.push_back(detail::moment_cost_of<Rule, Format, I>()), ...);
-    ((cost.most_folded =
-          (std::min)(cost.most_folded, detail::most_folded<slot_storage<Rule, Format, I>>)),
-     ...);
   }
   (std::make_integer_sequence<int, slot_count<Rule>>());
   return cost;

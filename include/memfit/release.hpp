@@ -21,6 +21,10 @@
 
 namespace memfit {
 
+/// Micro-batches of a folded window that formats with scales of 16 bits bear; see
+/// gradient_release::micro_batch.
+inline constexpr std::int64_t most_folded_in_narrow_scales = 8;
+
 struct release_options {
   /// The norm to clip to, judged by what is known when a stage is stepped; infinity does not clip.
   double clip_norm = std::numeric_limits<double>::infinity();
@@ -171,8 +175,8 @@ class gradient_release {
   /// companded8, packed4) round these up every time, by up to 1/128, which the decay of a window
   /// has to outweigh: with beta2 = 0.95 and gradients of root8 that are mostly noise, second
   /// moments were on average 5 % too large in windows of 4 micro-batches and 3.6 times as large in
-  /// windows of 16, and grew without end in windows of 64. Keep such windows to 8, or the moments
-  /// in another format.
+  /// windows of 16, and grew without end in windows of 64. Keep such
+  /// windows to most_folded_in_narrow_scales, or the moments in another format.
   ///
   /// Throws order_error outside a folded window and for more items than it has.
   void micro_batch(std::int64_t items) {

@@ -201,13 +201,33 @@ TEST(fit_estimate, activations_are_those_of_the_schedule) {
   auto t = adamw_in_fp32();
   auto const chain = tied().chain({}, {});
   EXPECT_EQ(fit::estimate(tied(), t).activations, checkpoint::keep_all(chain).peak);
-  checkpoint::schedule chosen;
-  t.schedule = [&](checkpoint::chain const& c) {
-    return chosen = checkpoint::within(c, checkpoint::least_bytes(c), 1 << 20, 1);
+  t.schedule = [](checkpoint::chain const& c) {
+    return checkpoint::within(c, checkpoint::least_bytes(c));
+  };
+  EXPECT_EQ(fit::estimate(tied(), t).activations, checkpoint::least_bytes(chain));
+  t.schedule = [](auto const&) {
+    return checkpoint::schedule{.actions = {}, .peak = 123, .second_peak = 45};
   };
   auto const b = fit::estimate(tied(), t);
-  EXPECT_EQ(b.activations, checkpoint::least_bytes(chain));
-  EXPECT_EQ(b.host, chosen.second_peak);
+  EXPECT_EQ(b.activations, 123);
+  EXPECT_EQ(b.host, 45);
+}
+
+/// Of a pass under way a checkpoint and what the last two stages saved and made; the stage before
+/// the checkpoint was passed.
+TEST(fit_estimate, a_pass_under_way_holds_what_its_schedule_keeps) {
+  std::vector<fit::stage> stages;
+  for (char name = 'a'; name < 'i'; ++name)
+    stages.push_back({std::string(1, name), {{std::string(1, name), 10}}});
+  auto const m = stages_of(stages);
+  auto t = adamw_in_fp32();
+  t.batch = 2;
+  t.accumulation = fit::accumulation::fp32;
+  t.ranks.pipeline = 2;
+  t.schedule = [](checkpoint::chain const& c) { return checkpoint::every(c, 2); };
+  auto const chain = m.chain({}, {});
+  auto const first = checkpoint::every({chain.begin(), chain.begin() + 4}, 2).peak;
+  EXPECT_EQ(fit::estimate(m, t).activations, first + 100 + 2 * (1000 + 100));
 }
 
 TEST(fit_estimate, the_chain_is_told_of_the_pass_and_of_the_device) {

@@ -11,6 +11,7 @@
 #include "memfit/cost.hpp"
 #include "memfit/fit/transformer.hpp"
 #include "memfit/rule/adaptive.hpp"
+#include "memfit/rule/momentum.hpp"
 
 namespace {
 
@@ -100,6 +101,14 @@ TEST(fit_plan, folds_only_where_the_rule_does) {
   w.offered.fp32_sums = w.offered.bf16_sums = false;
   EXPECT_EQ(fit::plans(model, card, w).plans.at(0).training.accumulation,
             fit::accumulation::folded);
+  auto narrow = w;
+  for (auto& s : narrow.offered.storages) s.states.cost = cost_of<adamw, root8>();
+  narrow.batch = 16;
+  EXPECT_EQ(fit::plans(model, card, narrow).plans.at(0).training.accumulation,
+            fit::accumulation::folded);
+  narrow.batch = 18;
+  EXPECT_NE(refusal([&] { fit::plans(model, card, narrow); }).find("fit::plans"), std::string::npos)
+      << "nine micro-batches";
   for (auto& s : w.offered.storages) s.states.cost = cost_of<momentum, fp32>();
   EXPECT_NE(refusal([&] { fit::plans(model, card, w); }).find("fit::plans"), std::string::npos);
 }

@@ -13,6 +13,7 @@ STEPS = 8
 COUNT = 6
 ADAM = dict(lr=0.02, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1)
 MOMENTS = ["exp_avg", "exp_avg_sq"]
+ADAGRAD = dict(lr=0.02, eps=1e-3, weight_decay=0.1, initial_accumulator_value=0.3)
 LARS = dict(lr=0.5, momentum=0.8, weight_decay=0.1, trust_coeff=0.01, eps=1e-3)
 CASES = [
     ("sgd", torch.optim.SGD, dict(lr=0.05, weight_decay=0.1), []),
@@ -27,6 +28,7 @@ CASES = [
     ("radam", torch.optim.RAdam, ADAM, MOMENTS),
     ("rmsprop", torch.optim.RMSprop, dict(lr=0.02, alpha=0.9, eps=1e-3, weight_decay=0.1), ["square_avg"]),
     ("adagrad", torch.optim.Adagrad, dict(lr=0.02, lr_decay=0.3, eps=1e-3, weight_decay=0.1), ["sum"]),
+    ("adagrad", torch.optim.Adagrad, ADAGRAD, ["sum"]),
     ("lamb", timm.optim.Lamb, ADAM, MOMENTS),
     ("lamb", timm.optim.Lamb, ADAM | dict(eps=100.0, trust_clip=True), MOMENTS),
     ("lars", timm.optim.Lars, LARS, ["momentum_buffer"]),
@@ -72,4 +74,5 @@ for name, kind, options, slots in CASES:
         row("g", gradient)
         row("p", parameter)
         for index, slot in enumerate(slots):
-            row(f"s{index}", optimizer.state[parameter][slot])
+            # memfit keeps sums of squares alone.
+            row(f"s{index}", optimizer.state[parameter][slot] - options.get("initial_accumulator_value", 0))

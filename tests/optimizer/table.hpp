@@ -64,7 +64,7 @@ inline constexpr memfit::ademamix table_ademamix{.lr = 0.02,
 inline constexpr memfit::rmsprop table_rmsprop{
     .lr = 0.02, .alpha = 0.9, .eps = 1e-3, .weight_decay = 0.1};
 inline constexpr memfit::adagrad table_adagrad{
-    .lr = 0.02, .lr_decay = 0.3, .eps = 1e-3, .weight_decay = 0.1};
+    .lr = 0.02, .lr_decay = 0.3, .eps = 1e-3, .weight_decay = 0.1, .initial_accumulator = 0.3};
 inline constexpr memfit::lion table_lion{
     .lr = 0.02, .beta1 = 0.8, .beta2 = 0.95, .weight_decay = 0.1};
 inline constexpr memfit::lamb table_lamb{

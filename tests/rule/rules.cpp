@@ -152,7 +152,7 @@ TEST(rule, stays_within_the_rounding_of_fp32) {
   stays_within_fp32_rounding(memfit::radam{0.02, 0.8, 0.95, 1e-3, 0.1});
   stays_within_fp32_rounding(memfit::ademamix{0.02, 0.8, 0.95, 0.999, 6, 1e-3, 0.1, 2000, 3000});
   stays_within_fp32_rounding(memfit::rmsprop{0.02, 0.9, 1e-3, 0.1});
-  stays_within_fp32_rounding(memfit::adagrad{0.02, 0.3, 1e-3, 0.1});
+  stays_within_fp32_rounding(memfit::adagrad{0.02, 0.3, 1e-3, 0.1, 0.2});
   stays_within_fp32_rounding(memfit::lion{0.02, 0.8, 0.95, 0.1});
   stays_within_fp32_rounding(memfit::signum{0.02, 0.8, 0.1});
   stays_within_fp32_rounding(memfit::lamb{0.02, 0.8, 0.95, 1e-3, 0.1});
@@ -182,8 +182,8 @@ TEST(rule, defaults_are_pytorchs) {
   EXPECT_EQ((std::array{r.lr, r.alpha, r.eps, r.weight_decay}),
             (std::array{1e-2, 0.99, 1e-8, 0.0}));
   memfit::adagrad const a;
-  EXPECT_EQ((std::array{a.lr, a.lr_decay, a.eps, a.weight_decay}),
-            (std::array{1e-2, 0.0, 1e-10, 0.0}));
+  EXPECT_EQ((std::array{a.lr, a.lr_decay, a.eps, a.weight_decay, a.initial_accumulator}),
+            (std::array{1e-2, 0.0, 1e-10, 0.0, 0.0}));
 }
 
 TEST(rule, defaults_are_the_papers_where_pytorch_has_none) {
@@ -398,6 +398,7 @@ TEST(rule, names_the_hyperparameter_that_is_out_of_range) {
   names_the_field(&memfit::adagrad::lr_decay, "lr_decay", {});
   names_the_field(&memfit::adagrad::eps, "eps", {});
   names_the_field(&memfit::adagrad::weight_decay, "weight_decay", {});
+  names_the_field(&memfit::adagrad::initial_accumulator, "initial_accumulator", {});
   names_the_field(&memfit::lion::lr, "lr", {});
   names_the_field(&memfit::lion::beta1, "beta1", {1.0, 1.5});
   names_the_field(&memfit::lion::beta2, "beta2", {1.0, 1.5});

@@ -35,7 +35,8 @@ bool with_rule_of(rule_case const& c, Use const& use) {
          is("nadam", memfit::nadam{lr, beta1, beta2, eps, decay, c["momentum_decay"]}) ||
          is("radam", memfit::radam{lr, beta1, beta2, eps, decay}) ||
          is("rmsprop", memfit::rmsprop{lr, c["alpha"], eps, decay}) ||
-         is("adagrad", memfit::adagrad{lr, c["lr_decay"], eps, decay}) ||
+         is("adagrad",
+            memfit::adagrad{lr, c["lr_decay"], eps, decay, c["initial_accumulator_value"]}) ||
          is("lamb", memfit::lamb{lr, beta1, beta2, eps, decay, 0, most_trust(c)}) ||
          is("lars", memfit::lars{lr, c["momentum"], decay, c["trust_coeff"], eps});
 }

@@ -54,7 +54,7 @@ inline rmsprop of(memfit::rmsprop const& r) {
   return {r.lr, r.alpha, r.eps, r.weight_decay};
 }
 inline adagrad of(memfit::adagrad const& r) {
-  return {r.lr, r.lr_decay, r.eps, r.weight_decay};
+  return {r.lr, r.lr_decay, r.eps, r.weight_decay, r.initial_accumulator};
 }
 inline lion of(memfit::lion const& r) {
   return {r.lr, r.beta1, r.beta2, r.weight_decay};

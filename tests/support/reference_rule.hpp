@@ -167,7 +167,7 @@ struct rmsprop {
 
 /// Duchi, Hazan and Singer 2011 with L2 decay and PyTorch's decay of the rate.
 struct adagrad {
-  double lr = 0, lr_decay = 0, eps = 0, weight_decay = 0;
+  double lr = 0, lr_decay = 0, eps = 0, weight_decay = 0, initial = 0;
 
   template <class T>
   void operator()(element<T>& e, T g, std::int64_t step) const {
@@ -175,7 +175,7 @@ struct adagrad {
     g = g + T(weight_decay) * e.p;
     e.s[0] = e.s[0] + g * g;
     double const rate = lr / (1 + static_cast<double>(step - 1) * lr_decay);
-    e.p = e.p - T(rate) * (g / (sqrt(e.s[0]) + T(eps)));
+    e.p = e.p - T(rate) * (g / (sqrt(e.s[0] + T(initial)) + T(eps)));
   }
 };
 

@@ -15,6 +15,7 @@ namespace detail {
 /// Values n / (254 - |n|), correctly rounded: the inverse of 2 x / (1 + |x|) in 127 steps.
 struct softsign_curve {
   static constexpr std::uint32_t last = 127;
+  static constexpr bool tabulated = true;
   template <class F>
   MEMFIT_HD static F value(F const& n) {
     return quotient_of_counts(n, F(254.0f) - abs(n));

@@ -10,25 +10,31 @@
 namespace memfit::detail {
 
 // A curve has `last`, the index of 1; `value(n)`, which increases and, on curves for either sign,
-// is odd; and `line(a)`, the index for a from 0 to 1 above which indices lie, as line.hpp has it:
-// whole at the boundaries.
+// is odd; `line(a)`, the index for a from 0 to 1 above which indices lie, as line.hpp has it: whole
+// at the boundaries; and `tabulated`, whether values are quicker looked up than computed.
 
 /// Values n |n| / Last^2, correctly rounded.
 template <int Last>
 struct square_curve {
   static constexpr std::uint32_t last = Last;
+  static constexpr bool tabulated = false;
   template <class F>
   MEMFIT_HD static F value(F const& n) {
-    constexpr float whole = Last * Last, inverse = 1.0f / whole;
-    F const square = n * abs(n);
-    F const q = square * F(inverse);
-    return fma(fma(-whole, q, square), inverse, q);
+    return part(F(n * abs(n)));
+  }
+  /// A whole number up to Last^2 over Last^2, whose inverse takes two floats.
+  template <class F>
+  MEMFIT_HD static F part(F const& square) {
+    constexpr double inverse = 1.0 / (Last * Last);
+    constexpr auto high = static_cast<float>(inverse);
+    constexpr auto low = static_cast<float>(inverse - double{high});
+    return fma(square, high, product(square, F(low)));
   }
   /// The boundary below n is (n - 1/2)^2 + 1/4 parts.
   template <class F>
   MEMFIT_HD static F line(F const& a) {
     constexpr float whole = Last * Last;
-    return sqrt_nearly(at_least(fma(a, whole, -0.25f), 0x1p-40f)) + F(256.5f + line_margin);
+    return twice_root_nearly(at_least(fma(a, whole / 4, -0.0625f), 0x1p-40f), 256.5f + line_margin);
   }
 };
 
@@ -63,7 +69,7 @@ template <class Curve>
 struct signed_curve_codec {
   using code = std::uint8_t;
   static constexpr bool scaled = true;
-  static constexpr bool tabulated = true;
+  static constexpr bool tabulated = Curve::tabulated;
   static constexpr std::uint32_t zero = Curve::last;
   template <class U>
   MEMFIT_HD static value_of<U> decode(U const& c) {
@@ -91,7 +97,7 @@ template <class Curve>
 struct unsigned_curve_codec {
   using code = std::uint8_t;
   static constexpr bool scaled = true;
-  static constexpr bool tabulated = true;
+  static constexpr bool tabulated = Curve::tabulated;
   static constexpr std::uint32_t zero = 0;
   template <class U>
   MEMFIT_HD static value_of<U> decode(U const& c) {

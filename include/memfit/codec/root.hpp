@@ -15,17 +15,19 @@ namespace detail {
 /// Values (n / 255)^4, as the rounded squares of what square_curve gives.
 struct quartic_curve {
   static constexpr std::uint32_t last = 255;
+  static constexpr bool tabulated = false;
   template <class F>
   MEMFIT_HD static F value(F const& n) {
-    F const root = square_curve<255>::value(n);
+    F const root = square_curve<255>::part(F(n * n));
     return product(root, root);
   }
-  /// The boundary below n = m + 1/2 is m^4 + 3/2 m^2 + 1/16 = (m^2 + 3/4)^2 - 1/2 parts.
+  /// The boundary below n = m + 1/2 is m^4 + 3/2 m^2 + 1/16 = (m^2 + 3/4)^2 - 1/2 parts. Roots are
+  /// taken of quarters: of m^2, and of the square of m^2 / 4.
   template <class F>
   MEMFIT_HD static F line(F const& a) {
     constexpr float whole = 255.0f * 255.0f * 255.0f * 255.0f;
-    F const square = sqrt_nearly(fma(a, whole, 0.5f)) - F(0.75f);
-    return sqrt_nearly(at_least(square, 0x1p-40f)) + F(256.5f + line_margin);
+    F const quarter = twice_root_nearly(fma(a, whole / 64, 0.5f / 64), -0.75f / 4);
+    return twice_root_nearly(at_least(quarter, 0x1p-40f), 256.5f + line_margin);
   }
 };
 

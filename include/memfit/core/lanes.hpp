@@ -195,14 +195,14 @@ MEMFIT_HD inline F sqrt(F const& a) {
   return ops<F>::sqrt(a);
 }
 
-/// The square root of a normal number and a / b, to 2^-22 of them: not the same for all F. For what
-/// is checked afterwards, and decides nothing by itself.
+/// Twice the square root of a normal number, plus another, and a / b, to 2^-22 of the root and the
+/// quotient: not the same for all F. For what is checked afterwards, and decides nothing by itself.
 template <class F>
-MEMFIT_HD inline F sqrt_nearly(F const& a) {
-  if constexpr (requires { ops<F>::sqrt_nearly(a); })
-    return ops<F>::sqrt_nearly(a);
+MEMFIT_HD inline F twice_root_nearly(F const& a, float plus) {
+  if constexpr (requires { ops<F>::twice_root_nearly(a, plus); })
+    return ops<F>::twice_root_nearly(a, plus);
   else
-    return ops<F>::sqrt(a);
+    return fma(ops<F>::sqrt(a), 2.0f, plus);
 }
 template <class F>
 MEMFIT_HD inline F quotient_nearly(F const& a, F const& b) {

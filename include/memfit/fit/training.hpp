@@ -28,7 +28,7 @@ struct state_cost {
   std::vector<moment_cost> moments;
   std::int64_t min_quantized = 4096;
   bool folds = true;  ///< the gradients of micro-batches into the moments; see gradient_release
-  std::int64_t most_folded = INT64_MAX;  ///< micro-batches of a step that its moments stand
+  std::int64_t most_folded = INT64_MAX;  ///< micro-batches per step that the format bears
   /// What an optimizer of so many tensors takes besides.
   std::int64_t (*shared_bytes)(std::int64_t tensors) = nullptr;
 };

@@ -215,10 +215,10 @@ struct ops<warp::f32> {
   MEMFIT_HD static value greater(value a, value b) {
     return fmaxf(a.v, b.v);
   }
-  MEMFIT_HD static value sqrt_nearly(value a) {
+  MEMFIT_HD static value twice_root_nearly(value a, float plus) {
     value r;
     asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(r.v) : "f"(a.v));
-    return r;
+    return fma(r, 2.0f, plus);
   }
   MEMFIT_HD static value quotient_nearly(value a, value b) {
     value r;

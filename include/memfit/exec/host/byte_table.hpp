@@ -82,7 +82,7 @@ inline void stage_values(typename C::code const* codes, int n, float* to) {
 /// Whether lanes of this kind read codes of C from a table.
 template <class F, class C>
 inline constexpr bool reads_table = std::is_same_v<F, paired::f32<avx512::f32>>&& requires {
-  C::tabulated;
+  requires C::tabulated;
 };
 
 #else

@@ -213,12 +213,13 @@ struct ops<avx512::f32> {
     return r;
   }
   /// One step from an estimate of 14 bits: the unit that takes roots is slow, and busy with rules.
-  MEMFIT_AVX512 static f32 sqrt_nearly(f32 const& a) {
+  /// Of a root s it makes s (3 - s^2 / a) / 2.
+  MEMFIT_AVX512 static f32 twice_root_nearly(f32 const& a, float plus) {
     f32 r;
     auto const x = _mm512_load_ps(a.v);
-    auto const y = _mm512_maskz_rsqrt14_ps(0xffff, x);
-    auto const s = _mm512_mul_ps(x, y), half = _mm512_mul_ps(y, _mm512_set1_ps(0.5f));
-    _mm512_store_ps(r.v, _mm512_fmadd_ps(_mm512_fnmadd_ps(s, s, x), half, s));
+    auto const y = _mm512_maskz_rsqrt14_ps(0xffff, x), s = _mm512_mul_ps(x, y);
+    auto const rest = _mm512_fnmadd_ps(s, y, _mm512_set1_ps(3.0f));
+    _mm512_store_ps(r.v, _mm512_fmadd_ps(s, rest, _mm512_set1_ps(plus)));
     return r;
   }
   MEMFIT_AVX512 static uint bits(f32 const& a) {

@@ -106,8 +106,8 @@ struct ops<paired::f32<F>> {
   }
   MEMFIT_PAIR static f32 product(f32 const& x, f32 const& y) { return x * y; }
   MEMFIT_PAIR static f32 sqrt(f32 const& x) { return {base::sqrt(x.a), base::sqrt(x.b)}; }
-  MEMFIT_PAIR static f32 sqrt_nearly(f32 const& x) {
-    return {memfit::sqrt_nearly(x.a), memfit::sqrt_nearly(x.b)};
+  MEMFIT_PAIR static f32 twice_root_nearly(f32 const& x, float plus) {
+    return {memfit::twice_root_nearly(x.a, plus), memfit::twice_root_nearly(x.b, plus)};
   }
   MEMFIT_PAIR static uint bits(f32 const& x) { return {base::bits(x.a), base::bits(x.b)}; }
   MEMFIT_PAIR static f32 from_bits(uint const& x) {

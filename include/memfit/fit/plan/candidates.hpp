@@ -130,8 +130,8 @@ class candidates {
     }
     add(offered.fp32_sums, accumulation::fp32, false);
     add(offered.bf16_sums, accumulation::bf16, false);
-    bool const stands = states.folds && (wanted_.batch - 1) / micro < states.most_folded;
-    add(offered.folds && stands, accumulation::folded, true);
+    bool const few = (wanted_.batch - 1) / micro < states.most_folded;
+    add(offered.folds && states.folds && few, accumulation::folded, true);
     return all;
   }
 

@@ -82,7 +82,7 @@ class comparison {
                                "that noise makes steps smaller (after arXiv 2305.19982)"
                              : same;
     if (t.clips) effect += folds ? "; " : " but clipping: ";
-    if (t.clips) effect += "stages are clipped by the norm so far or of the window before";
+    if (t.clips) effect += "a stage is clipped by the norm so far or of the window before";
     add(folds ? "gradient release, folding micro-batches into the moments" : "gradient release",
         loss_of({chosen().accumulation, true}, t.clips), std::move(effect), t);
   }
