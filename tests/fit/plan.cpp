@@ -224,21 +224,6 @@ TEST(fit_plan, what_is_not_offered_is_not_used) {
   }
 }
 
-TEST(fit_plan, moments_take_no_more_micro_batches_than_they_stand) {
-  auto w = wants(48);
-  std::int64_t most = 0;
-  for (auto const bytes : budgets(w)) {
-    w.bytes = bytes / 10;
-    for (auto const& p : fit::plans(model, card, w).plans) {
-      if (p.training.accumulation != fit::accumulation::folded) continue;
-      auto const micro_batches = w.batch / p.training.micro_batch;
-      EXPECT_LE(micro_batches, p.training.states.most_folded);
-      if (p.training.states.format == "root8") most = (std::max)(most, micro_batches);
-    }
-  }
-  EXPECT_EQ(most, 8);
-}
-
 TEST(fit_plan, exact_plans_change_nothing_but_the_order_of_sums) {
   auto w = wants(16, precision::exact);
   w.clips = true;
