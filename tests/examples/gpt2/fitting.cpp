@@ -23,8 +23,8 @@ using program::words;
 constexpr int runs = 30;
 constexpr index scale = 8;  // of channels and windows
 #else
-constexpr int runs = 6;
-constexpr index scale = 1;
+constexpr int runs = 5;
+constexpr index scale = 4;
 #endif
 
 constexpr index plenty = index{1} << 40;
@@ -168,7 +168,7 @@ TEST_F(fitting, estimates_are_the_bytes_of_a_run) {
   }
 }
 
-// The first that fits runs within its own figure and two hundredths.
+// The first that fits runs in the bytes that it is given.
 TEST_F(fitting, finds_ways_that_fit) {
   random_run next{11};
   for (int i = 0; i < runs; ++i) {
@@ -177,12 +177,12 @@ TEST_F(fitting, finds_ways_that_fit) {
     for (auto const* option : {"--micro-batch", "--accumulate-in", "--precision", "--state",
                                "--checkpoint", "--parameters"})
       if (auto const found = at(option); found != run.end()) run.erase(found, found + 2);
-    auto const share = 0.3 + 0.1 * (i % 8);
-    auto const bytes = gpt2::process_bytes +
+    auto const share = 0.5 + 0.1 * (i % 5);
+    auto const bytes = gpt2::process_bytes + 2 * gpt2::scratch_bytes +
                        static_cast<index>(share * static_cast<double>(estimate(run).total()));
     SCOPED_TRACE(joined(run) + std::to_string(bytes));
     auto const last = train(run + words{"--fit", std::to_string(bytes)}).back();
-    EXPECT_LE(last.at("peak_rss").get<index>(), bytes + bytes / 50);
+    EXPECT_LE(last.at("peak_rss").get<index>(), bytes);
     EXPECT_NE(out.find("estimate: parameters"), std::string::npos) << out;
   }
 }

@@ -359,7 +359,8 @@ TEST_P(every_choice, trains_with_the_bytes_it_promises) {
   }
   auto const steps = train({"--steps", "3", "--optimizer", chosen.rule, "--state", chosen.state});
   auto const& bytes = steps.back().at("bytes");
-  EXPECT_EQ(bytes.at("moments").get<std::int64_t>() + bytes.at("scales").get<std::int64_t>(), expected);
+  EXPECT_EQ(bytes.at("moments").get<std::int64_t>() + bytes.at("scales").get<std::int64_t>(),
+            expected);
   EXPECT_LT(steps.back().at("loss").get<double>(), steps.front().at("loss").get<double>());
 }
 
