@@ -152,7 +152,9 @@ TEST_F(fitting, estimates_are_the_bytes_of_a_run) {
     auto const run = next(text.string());
     SCOPED_TRACE(joined(run));
     auto const expected = estimate(run);
-    auto const last = train(run).back();
+    auto const steps = train(run);
+    ASSERT_FALSE(steps.empty());
+    auto const& last = steps.back();
     auto const& bytes = last.at("bytes");
     for (auto const of : {category::parameters, category::kept, category::gradients, category::sums,
                           category::moments, category::scales}) {
@@ -181,8 +183,9 @@ TEST_F(fitting, finds_ways_that_fit) {
     auto const bytes = gpt2::process_bytes + 2 * gpt2::scratch_bytes +
                        static_cast<index>(share * static_cast<double>(estimate(run).total()));
     SCOPED_TRACE(joined(run) + std::to_string(bytes));
-    auto const last = train(run + words{"--fit", std::to_string(bytes)}).back();
-    EXPECT_LE(last.at("peak_rss").get<index>(), bytes);
+    auto const steps = train(run + words{"--fit", std::to_string(bytes)});
+    ASSERT_FALSE(steps.empty());
+    EXPECT_LE(steps.back().at("peak_rss").get<index>(), bytes);
     EXPECT_NE(out.find("estimate: parameters"), std::string::npos) << out;
   }
 }
@@ -213,7 +216,9 @@ TEST_F(fitting, plans_of_memfit_fit_run_in_what_they_say) {
                      plan.at("gpt2_train").get<words>() +
                      words{"--memory-limit", std::to_string(limit)};
     SCOPED_TRACE(joined(run));
-    EXPECT_LE(train(run).back().at("bytes").at("total").get<index>(), limit);
+    auto const steps = train(run);
+    ASSERT_FALSE(steps.empty());
+    EXPECT_LE(steps.back().at("bytes").at("total").get<index>(), limit);
   }
 }
 
