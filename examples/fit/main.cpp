@@ -22,16 +22,9 @@ status fail(status s, const char* what) {
   return s;
 }
 
-// Micro-batches are folded into the moments, which changes training the most, only where nothing
-// else fits.
-advice::answer answered(advice::options asked) {
-  auto const model = memfit::fit::transformer(asked.shape);
-  asked.wanted.offered.folds = false;
-  auto found = memfit::fit::plans(model, asked.device, asked.wanted);
-  if (found.nearest) {
-    asked.wanted.offered.folds = true;
-    found = memfit::fit::plans(model, asked.device, asked.wanted);
-  }
+advice::answer answered(const advice::options& asked) {
+  auto found =
+      memfit::fit::plans(memfit::fit::transformer(asked.shape), asked.device, asked.wanted);
   auto const element = found.plain.training.column.element_bytes;
   return {found.plain.bytes.parameters / element, std::move(found)};
 }

@@ -1,25 +1,18 @@
 #include "words.hpp"
 
-#include <array>
 #include <cctype>
 #include <cmath>
-#include <cstdio>
 
 #include "../shared/bytes.hpp"
+#include "../shared/text.hpp"
 
 namespace advice {
 
 namespace fit = memfit::fit;
 using shared::readable_bytes;
+using shared::text;
 
 namespace {
-
-template <class... Values>
-std::string text(const char* format, Values... values) {
-  std::array<char, 128> line{};
-  std::snprintf(line.data(), line.size(), format, values...);
-  return line.data();
-}
 
 // Every name of a spelled type, in memfit's namespace.
 std::string qualified(std::string_view type) {

@@ -2,20 +2,16 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <cmath>
 #include <cstdio>
 
+#include "../shared/text.hpp"
+
 namespace gpt2 {
 
-namespace {
+using shared::text;
 
-template <class... Values>
-std::string text(const char* format, Values... values) {
-  std::array<char, 128> line{};
-  std::snprintf(line.data(), line.size(), format, values...);
-  return line.data();
-}
+namespace {
 
 std::string readable_time(double seconds) {
   auto const whole = std::llround(seconds);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ctime>
 #include <string>
 #include <vector>
@@ -127,16 +128,26 @@ TEST(fit_plan, the_fastest_come_first_and_none_is_covered_by_another) {
     }
 }
 
-TEST(fit_plan, more_memory_is_never_slower) {
+TEST(fit_plan, more_memory_is_never_slower_and_no_reason_to_fold) {
   for (auto w : {wants(8), wants(48), wants(8, precision::exact)}) {
     double before = 1e300;
     std::size_t fitting = 0;
+    bool folded = true;
     for (auto const bytes : budgets(w)) {
       w.bytes = bytes;
       auto const found = fit::plans(model, card, w).plans;
       EXPECT_TRUE(!found.empty() || fitting == 0) << bytes;
       if (found.empty()) continue;
-      EXPECT_LE(found.front().seconds, before) << bytes;
+      auto const folds = [](fit::plan const& p) {
+        return p.training.accumulation == fit::accumulation::folded;
+      };
+      auto const folding = std::count_if(found.begin(), found.end(), folds);
+      EXPECT_TRUE(folding == 0 || folding == std::ssize(found)) << bytes;
+      EXPECT_GE(folded, folding != 0) << "first without and then with folding, at " << bytes;
+      if (folded == (folding != 0)) {
+        EXPECT_LE(found.front().seconds, before) << bytes;
+      }
+      folded = folding != 0;
       before = found.front().seconds;
       ++fitting;
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -63,6 +64,15 @@ inline std::vector<candidate> best_of(std::vector<candidate> all) {
   return best;
 }
 
+/// Folding changes training more than all else does: without it, where anything fits so.
+inline void prefer_unfolded(std::vector<candidate>& all) {
+  auto const folds = [](candidate const& c) {
+    return c.plan.training.accumulation == accumulation::folded;
+  };
+  auto const first_folded = std::stable_partition(all.begin(), all.end(), std::not_fn(folds));
+  if (first_folded != all.begin()) all.erase(first_folded, all.end());
+}
+
 inline plan explained(candidates const& all, candidate const& c, candidate const& plain) {
   plan p = c.plan;
   p.techniques = std::move(comparison(all, c, plain).found());
@@ -77,7 +87,8 @@ inline plan explained(candidates const& all, candidate const& c, candidate const
 /// the least that one forward can save, or checkpoints within the bytes that are left), each with
 /// the fastest schedule that fits. The fastest come first, by estimated seconds per step; where two
 /// digits of these are equal, the more exact; plans that are no better in anything than another are
-/// left out. With more bytes the first plan is never slower.
+/// left out, and so is folding micro-batches into the moments where anything fits without it. With
+/// more bytes the first plan is never slower, unless that for fewer bytes folds.
 ///
 /// Where nothing fits, the answer has the one with the least bytes and what is missing. For one
 /// device. Deterministic; one search over the chain, some tenths of a second for 50 stages, serves
@@ -91,6 +102,7 @@ inline plan_list plans(model const& m, device const& d, wanted const& w) {
   detail::candidates all(m, d, w, result.bytes);
   auto const plain = all.plain();
   result.plain = plain.plan;
+  detail::prefer_unfolded(all.fitting());
   for (auto const& c : detail::best_of(std::move(all.fitting())))
     result.plans.push_back(detail::explained(all, c, plain));
   if (!result.plans.empty()) return result;
