@@ -4,11 +4,13 @@ namespace gpt2 {
 
 void* counted_memory::allocate(index bytes) {
   budget_.take(category_, bytes);
+  void* p = nullptr;
   try {
-    void* const p = kind_.allocate(bytes);
+    p = kind_.allocate(bytes);
     bytes_of_.emplace(p, bytes);
     return p;
   } catch (...) {
+    if (p != nullptr) kind_.release(p);
     budget_.give_back(category_, bytes);
     throw;
   }

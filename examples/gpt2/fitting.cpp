@@ -48,8 +48,9 @@ fit::model model_of(const options& o, index data) {
                                 .vocabulary = o.sizes.vocabulary,
                                 .context = o.sizes.context});
   made.workspace = [o, data](const fit::pass& p) {
-    return data + 2 * p.batch * p.seq * static_cast<index>(sizeof(token)) + bytes_of_rows(o, p) +
-           bytes_of_copies(o, p);
+    index const placed = 2 * p.batch * p.seq * static_cast<index>(sizeof(token));
+    if (o.device != device_choice::host) return placed;
+    return data + placed + bytes_of_rows(o, p) + bytes_of_copies(o, p);
   };
   return made;
 }
@@ -128,10 +129,11 @@ std::vector<storage> storages_of(const options& o) {
     for (auto const& column : parameter_columns)
       for (auto const& state : states) {
         storage const s{precision.value, column.value, state.value};
+        bool const any_state = !o.fixed.state || o.optimizer == rule_choice::sgd;
         bool const wanted = (o.fixed.precision ? s.precision == o.precision
                                                : s.precision != precision_choice::fp16) &&
                             (!o.fixed.parameters || s.column == o.parameters) &&
-                            (!o.fixed.state || s.state == o.state);
+                            (any_state || s.state == o.state);
         if (wanted && is_built(o, s)) all.push_back(s);
       }
   return all;
@@ -145,6 +147,11 @@ fit::storage_choice cost_of(const options& o, const storage& s) {
 bool can_release(const options& o) {
   return !o.clip_percentile && !o.captured_gradients &&
          (o.optimizer == rule_choice::adamw || o.optimizer == rule_choice::adam);
+}
+
+// What auto means is the planner's to say.
+bool fixes_schedule(const options& o) {
+  return o.fixed.checkpoint && o.checkpoint.kind != checkpoint_kind::automatic;
 }
 
 fit::wanted wanted_of(const options& o, const std::vector<storage>& storages, index bytes) {
@@ -164,9 +171,9 @@ fit::wanted wanted_of(const options& o, const std::vector<storage>& storages, in
   w.offered.fp32_sums = !o.fixed.accumulate_in || o.accumulate_in == sum_choice::fp32;
   w.offered.bf16_sums = !o.fixed.accumulate_in || o.accumulate_in == sum_choice::bf16;
   w.offered.kept_gradients = !o.release;
-  w.offered.gradient_release = can_release(o);
-  w.offered.folds = !o.fixed.accumulate_in;
-  if (o.fixed.checkpoint) w.offered.schedule = schedule_of(o.checkpoint, bytes);
+  w.offered.gradient_release = o.release || can_release(o);
+  w.offered.folds = can_release(o) && !o.fixed.accumulate_in;
+  if (fixes_schedule(o)) w.offered.schedule = schedule_of(o.checkpoint, bytes);
   return w;
 }
 
@@ -189,20 +196,37 @@ options chosen_by(const fit::plan& p, const options& o, const std::vector<storag
   c.micro_batch = p.training.micro_batch;
   c.release = p.training.gradient_release;
   if (p.training.accumulation == fit::accumulation::bf16) c.accumulate_in = sum_choice::bf16;
-  if (!o.fixed.checkpoint && p.kept == fit::activations::selective)
-    c.checkpoint = parse_checkpoint("selective");
-  if (!o.fixed.checkpoint && p.kept == fit::activations::checkpoints)
-    c.checkpoint = planned_checkpoint(p.training.schedule);
+  if (fixes_schedule(o)) return c;
+  switch (p.kept) {
+    case fit::activations::all:
+      c.checkpoint = parse_checkpoint("none");
+      break;
+    case fit::activations::selective:
+      c.checkpoint = parse_checkpoint("selective");
+      break;
+    case fit::activations::checkpoints:
+      c.checkpoint = planned_checkpoint(p.training.schedule);
+  }
   return c;
 }
 
-std::string text_of(const fit::plan& p, const byte_counts& all, index bytes) {
+// Of the memory that the run is planned for.
+index bytes_of_program(const options& o) {
+  return o.device == device_choice::host ? process_bytes : 0;
+}
+// On CUDA what cuBLASLt works in at most.
+index bytes_of_scratch(const options& o) {
+  return o.device == device_choice::host ? scratch_bytes : index{32} << 20;
+}
+
+std::string text_of(const fit::plan& p, const options& o, const byte_counts& all) {
+  auto const program = bytes_of_program(o);
   auto text =
-      "fit: " + readable_bytes(all.total() + process_bytes) + " of " + readable_bytes(bytes) + "\n";
+      "fit: " + readable_bytes(all.total() + program) + " of " + readable_bytes(*o.fit) + "\n";
   for (auto const& t : p.techniques)
     text += "  " + t.name + ": " + readable_bytes(t.saves) + " less; " + t.effect + "\n";
-  return text + "estimate: " + all.text() + ", the program itself " +
-         readable_bytes(process_bytes) + "\n";
+  return text + "estimate: " + all.text() + ", the program itself " + readable_bytes(program) +
+         "\n";
 }
 
 }  // namespace
@@ -220,29 +244,43 @@ void require_room(const options& o, const surroundings& in) {
   auto const all = estimated(o, in);
   if (o.memory_limit && all.total() > *o.memory_limit)
     refuse(all, "--memory-limit is", *o.memory_limit);
-  if (all.total() > in.free - process_bytes)
-    refuse(all, "beside the program's own " + readable_bytes(process_bytes) + " there are",
-           std::max(index{0}, in.free - process_bytes));
+  auto const program = bytes_of_program(o);
+  if (all.total() > in.free - program)
+    refuse(all, "beside the program's own " + readable_bytes(program) + " there are",
+           std::max(index{0}, in.free - program));
 }
 
+namespace {
+
+fit::plan_list planned(const options& o, const surroundings& in,
+                       const std::vector<storage>& storages, index bytes) {
+  try {
+    return fit::plans(model_of(o, in.data), device_of(o, bytes), wanted_of(o, storages, bytes));
+  } catch (const memfit::argument_error& impossible) {
+    throw user_error("--fit " + readable_bytes(*o.fit) + ": " + impossible.what());
+  }
+}
+
+}  // namespace
+
 fitted_options fitted(const options& o, const surroundings& in) {
-  index const bytes = std::min(*o.fit, in.free) - process_bytes;
+  index const room = std::min(*o.fit, in.free) - bytes_of_program(o);
+  index const bytes = std::min(room, o.memory_limit.value_or(room));
   auto const storages = storages_of(o);
   auto const more =
-      scratch_bytes + (can_release(o) ? places_beside_released(o) * index{sizeof(float)} : 0);
+      bytes_of_scratch(o) + (can_release(o) ? places_beside_released(o) * index{sizeof(float)} : 0);
   if (bytes <= more)
     throw user_error("--fit " + readable_bytes(*o.fit) + ": the program itself takes " +
-                     readable_bytes(process_bytes));
-  auto const found =
-      fit::plans(model_of(o, in.data), device_of(o, bytes), wanted_of(o, storages, bytes - more));
+                     readable_bytes(bytes_of_program(o) + more));
+  auto const found = planned(o, in, storages, bytes - more);
   if (found.plans.empty())
     throw user_error("--fit " + readable_bytes(*o.fit) + ": nothing fits; the least takes " +
                      readable_bytes(found.missing) + " more (" +
                      counts_of(o, found.nearest->bytes).text() + ")");
   auto const& best = found.plans.front();
   auto chosen = chosen_by(best, o, storages);
-  chosen.memory_limit = std::min(bytes, o.memory_limit.value_or(bytes));
-  auto text = text_of(best, estimated(chosen, in), *o.fit);
+  chosen.memory_limit = bytes;
+  auto text = text_of(best, o, estimated(chosen, in));
   return {std::move(chosen), std::move(text)};
 }
 

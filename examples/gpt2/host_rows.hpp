@@ -64,8 +64,10 @@ class row_spaces<T> {
   explicit row_spaces(memory& in) : memory_{in} {}
   void reserve(int threads, index columns) {
     each_ = std::max(each_, rows * row_space<T>::padded(columns));
-    if (index const needed = threads * each_; needed > all_.size())
-      all_ = tensor<float>{"rows", {needed}, memory_};
+    index const needed = threads * each_;
+    if (needed <= all_.size()) return;
+    all_ = {};
+    all_ = tensor<float>{"rows", {needed}, memory_};
   }
   row_space<T> of(int thread) { return row_space<T>{all_.data() + thread * each_}; }
 

@@ -14,7 +14,10 @@ namespace {
 constexpr index sample_stream = -1;
 
 token first_of(const token_format& format) {
-  if (format.held == token_choice::bytes) return byte_tokens{format.vocabulary}.of('\n');
+  if (format.held == token_choice::bytes) {
+    token const line_end = byte_tokens{format.vocabulary}.of('\n');
+    return line_end < format.vocabulary ? line_end : token{0};
+  }
   return static_cast<token>(format.vocabulary == gpt2_vocabulary ? end_of_text : 0);
 }
 

@@ -211,7 +211,8 @@ class run {
 
   void plan_checkpoints() {
     network_.set_batch(shape_, static_cast<float>(options_.dropout));
-    timed_ = options_.checkpoint.needs_times() || options_.checkpoint_report;
+    // Timing takes memory for a block, which --fit does not plan for.
+    timed_ = options_.checkpoint.needs_times() || (options_.checkpoint_report && !options_.fit);
     stages_ = timed_ ? device_->measure(network_, inputs_.data()) : network_.chain();
     plan_ = plan_for(options_.checkpoint, stages_, [&] { return device_->free_bytes(); });
     other_product_seconds_ = product_seconds();
@@ -232,7 +233,9 @@ class run {
   }
 
   // Text, the batches that are cut from it, and those that are held out.
+  // In the memory that the budget is of.
   [[nodiscard]] index bytes_of_data() const {
+    if (options_.device != device_choice::host) return 0;
     index bytes = text_.bytes() + 2 * step_shape_.rows() * static_cast<index>(sizeof(token));
     for (auto const& b : held_out_) bytes += b.bytes();
     return bytes;

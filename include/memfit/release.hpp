@@ -113,8 +113,10 @@ class release_engine_on final
 ///
 /// - Clipping: the norm of a window is known when all its stages are stepped. A stage is clipped by
 ///   the norm of the last window or by that of this one so far, whichever is larger: multiplied by
-///   min(1, clip_norm / that). So no stage's gradient counts as more than clip_norm; in the first
-///   window, for which load() can give a norm, earlier stages are clipped less than later ones.
+///   min(1, clip_norm / that). So no stage's gradient counts as more than clip_norm, and the mean
+///   of a folded window as less than twice that; in the first window, for which load() can give a
+///   norm, earlier stages are clipped less than later ones. Frozen tensors count where they are
+///   given gradients.
 /// - A loss scale or clipping: a stage with a gradient that is not finite skips itself and all
 ///   later stages of its window, and the scaler backs off; earlier ones stay stepped, where the
 ///   optimizer's step would skip all. The norm of such a window is no later window's reference.
@@ -235,8 +237,12 @@ class gradient_release {
   }
 
   /// Ends the window. Throws order_error outside one, before a folded window has all its items, and
-  /// where a tensor had part in it but not in its last micro-batch, which can still complete it.
+  /// where a tensor had part in it but not in its last micro-batch with items.
   void finish() { close(); }
+
+  /// Ends a window that will not be finished, as after an exception in the backward pass; nothing
+  /// happens outside one. What was stepped stays stepped; the norm is no later window's reference.
+  void abandon() { open_ = false; }
 
   /// Ends the window and returns its gate for scaler.update, which comes next.
   gate finish(loss_scaler& scaler) {

@@ -275,6 +275,15 @@ TEST(release, what_is_out_of_order_changes_nothing) {
       {{[&] { r.finish(); }, "tensor 2 had part"}, {[&] { r.finish(scaler); }, "tensor 2"}});
   complete(2);
   r.finish();
+  r.abandon();
+  r.begin_folded(2);
+  r.micro_batch(2);
+  complete(2);
+  r.micro_batch(0);
+  r.abandon();
+  r.begin();
+  complete(2);
+  r.finish();
 }
 
 TEST(release, hostile_arguments_change_nothing) {

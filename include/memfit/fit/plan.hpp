@@ -23,22 +23,23 @@ namespace memfit::fit {
 namespace detail {
 
 inline void require_wanted(device const& d, wanted const& w) {
-  auto const require = [](bool right, std::string const& why) {
+  auto const refuse_unless = [](bool right, std::string const& why) {
     if (!right) throw argument_error("memfit::fit::plans: " + why);
   };
   auto const at_least = [&](std::string_view what, std::int64_t value, std::int64_t least) {
-    require(value >= least, std::string(what) + " is " + std::to_string(value) +
-                                ", must be at least " + std::to_string(least));
+    refuse_unless(value >= least, std::string(what) + " is " + std::to_string(value) +
+                                      ", must be at least " + std::to_string(least));
   };
   at_least("batch", w.batch, 1);
   at_least("seq", w.seq, 1);
   at_least("micro_batch", w.micro_batch, 0);
-  require(w.micro_batch <= w.batch, "micro_batch is " + std::to_string(w.micro_batch) +
-                                        ", must be at most batch, " + std::to_string(w.batch));
+  refuse_unless(w.micro_batch <= w.batch, "micro_batch is " + std::to_string(w.micro_batch) +
+                                              ", must be at most batch, " +
+                                              std::to_string(w.batch));
   at_least("bytes", w.bytes, 0);
-  require(!w.offered.storages.empty(), "no storage is offered");
-  require(d.flops_32 > 0 && d.flops_16 > 0 && d.memory_bytes > 0 && d.link_bytes > 0,
-          "the rates of device '" + d.name + "' must be above 0");
+  refuse_unless(!w.offered.storages.empty(), "no storage is offered");
+  refuse_unless(d.flops_32 > 0 && d.flops_16 > 0 && d.memory_bytes > 0 && d.link_bytes > 0,
+                "the rates of device '" + d.name + "' must be above 0");
 }
 
 /// Whether `a` is no worse than `b` in any way.
@@ -83,12 +84,13 @@ inline plan explained(candidates const& all, candidate const& c, candidate const
 
 /// The ways to train this model on this device, in the bytes that there are, with the precision
 /// that is wanted: every combination that is offered of storage, way to sum micro-batches, gradient
-/// release, micro-batch (powers of two and divisors of the batch) and schedule of activations (all,
-/// the least that one forward can save, or checkpoints within the bytes that are left), each with
-/// the fastest schedule that fits. The fastest come first, by estimated seconds per step; where two
-/// digits of these are equal, the more exact; plans that are no better in anything than another are
-/// left out, and so is folding micro-batches into the moments where anything fits without it. With
-/// more bytes the first plan is never slower, unless that for fewer bytes folds.
+/// release, micro-batch (powers of two and divisors of the batch, a quarter apart at least) and
+/// schedule of activations (all, the least that one forward can save, or checkpoints within the
+/// bytes that are left), each with the fastest schedule that fits. The fastest come first, by
+/// estimated seconds per step; where two digits of these are equal, the more exact; plans that are
+/// no better in anything than another are left out, and so is folding micro-batches into the
+/// moments where anything fits without it. With more bytes the first plan is never slower, unless
+/// that for fewer bytes folds.
 ///
 /// Where nothing fits, the answer has the one with the least bytes and what is missing. For one
 /// device. Deterministic; one search over the chain, some tenths of a second for 50 stages, serves

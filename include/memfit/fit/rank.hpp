@@ -160,11 +160,19 @@ class rank_estimate {
     auto const plan =
         training_.schedule ? training_.schedule(stages) : checkpoint::keep_all(stages);
     auto const in_flight = (std::min)(run_.in_flight, passes_);
-    result_.activations = plan.peak + (in_flight - 1) * held_at_turn(stages, plan);
-    result_.host += in_flight * plan.second_peak;
+    result_.activations = plus_times(plan.peak, in_flight - 1, held_at_turn(stages, plan));
+    result_.host = plus_times(result_.host, in_flight, plan.second_peak);
     if (run_.first == 0) return;
     auto const& before = whole_[run_.first - 1];
-    result_.activations += in_flight * before.output + before.gradient;
+    result_.activations = plus_times(result_.activations, in_flight, before.output);
+    result_.activations = plus_times(result_.activations, 1, before.gradient);
+  }
+  static std::int64_t plus_times(std::int64_t sum, std::int64_t times, std::int64_t bytes) {
+    if (__builtin_mul_overflow(times, bytes, &bytes) || __builtin_add_overflow(sum, bytes, &sum))
+      throw argument_error(
+          "memfit::fit::estimate: the activations of all micro-batches under way do not fit into "
+          "64 bits");
+    return sum;
   }
 
   void count_communication() {

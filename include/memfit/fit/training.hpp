@@ -45,7 +45,7 @@ enum class accumulation {
   none,   ///< one micro-batch per step
   fp32,   ///< sums of 4 bytes
   bf16,   ///< sums of 2 bytes, rounded at random
-  folded  ///< in the first moment (with gradient release)
+  folded  ///< in the moments (with gradient release)
 };
 
 /// Degrees of parallelism; the model is divided as evenly as its tensors allow.

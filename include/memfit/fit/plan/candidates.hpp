@@ -168,9 +168,12 @@ class candidates {
            std::vector<pass_cost> const& costs) {
     t.schedule = [](checkpoint::chain const&) { return checkpoint::schedule{}; };
     auto const left = bytes_ - estimate(model_, t).total();
-    auto const fastest = std::find_if(costs.begin(), costs.end(),
-                                      [&](pass_cost const& c) { return c.peak <= left; });
-    if (fastest != costs.end()) return fitting_.push_back(finished(t, s, g, *fastest));
+    pass_cost const* fastest = nullptr;
+    for (auto const& c : costs)
+      if (c.peak <= left &&
+          (fastest == nullptr || pass_seconds(t, device_, c) < pass_seconds(t, device_, *fastest)))
+        fastest = &c;
+    if (fastest != nullptr) return fitting_.push_back(finished(t, s, g, *fastest));
     auto found = finished(t, s, g, smallest(costs));
     if (!least_ || found.plan.bytes.total() < least_->plan.bytes.total()) least_ = std::move(found);
   }
