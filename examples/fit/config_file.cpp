@@ -97,6 +97,10 @@ class config_reader {
     auto s = layers_of(fit::family::llama);
     s.kv_heads = number("num_key_value_heads", s.heads);
     s.tied_head = flag("tie_word_embeddings", false);
+    for (char const* const more : {"attention_bias", "mlp_bias"})
+      if (flag(more, false)) fail(std::string{"has "} + more + ", which memfit_fit does not count");
+    if (s.heads > 0 && number("head_dim", s.channels / s.heads) != s.channels / s.heads)
+      fail("has a head_dim that is not hidden_size / num_attention_heads");
     return s;
   }
 

@@ -145,8 +145,7 @@ fit::storage_choice cost_of(const options& o, const storage& s) {
 
 // Unless what wants the gradients of a whole step is on, or the rule does not fold; see options.
 bool can_release(const options& o) {
-  return !o.clip_percentile && !o.captured_gradients &&
-         (o.optimizer == rule_choice::adamw || o.optimizer == rule_choice::adam);
+  return !o.clip_percentile && !o.captured_gradients;
 }
 
 // What auto means is the planner's to say.
@@ -171,7 +170,7 @@ fit::wanted wanted_of(const options& o, const std::vector<storage>& storages, in
   w.offered.fp32_sums = !o.fixed.accumulate_in || o.accumulate_in == sum_choice::fp32;
   w.offered.bf16_sums = !o.fixed.accumulate_in || o.accumulate_in == sum_choice::bf16;
   w.offered.kept_gradients = !o.release;
-  w.offered.gradient_release = o.release || can_release(o);
+  w.offered.gradient_release = can_release(o);
   w.offered.folds = can_release(o) && !o.fixed.accumulate_in;
   if (fixes_schedule(o)) w.offered.schedule = schedule_of(o.checkpoint, bytes);
   return w;

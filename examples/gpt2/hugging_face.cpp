@@ -190,7 +190,9 @@ class weights_file {
         values[at] = T(value);
         if (!std::isfinite(static_cast<float>(values[at])))
           file_.refuse(from.name, "element " + std::to_string(first + i) + " is " +
-                                      std::to_string(value) + ", which --precision cannot hold");
+                                      std::to_string(value) +
+                                      (std::isfinite(value) ? ", which --precision cannot hold"
+                                                            : ", which is no weight"));
       }
       to.write(first, values.data(), count);
     });
@@ -273,9 +275,9 @@ void write_weights(const fs::path& file, const config& sizes, weights<T>& of,
                  count * static_cast<index>(sizeof(float)));
       });
     to.commit();
+    auto const description = config_beside(file);
+    if (!fs::exists(description)) write_config(description, sizes);
   });
-  auto const description = config_beside(file);
-  if (!fs::exists(description)) write_config(description, sizes);
 }
 
 #define GPT2_HUGGING_FACE(T)                                \

@@ -10,6 +10,7 @@
 #include <memfit/release.hpp>
 
 #include "../shared/bytes.hpp"
+#include "costs.hpp"
 #include "hugging_face.hpp"
 
 namespace gpt2 {
@@ -63,14 +64,13 @@ void check_release(const options& o) {
   if (refused != nullptr)
     throw user_error("--release cannot be given with " + std::string{refused} +
                      ", which wants the gradients of a whole step at once");
-  constexpr index most = memfit::most_folded_in_narrow_scales;
-  bool const narrow_scales = o.state == state_choice::root8 || o.state == state_choice::packed4;
-  if (narrow_scales && o.batch > most * o.micro_batch)
+  auto const cost = cost_of(o.optimizer, o.state).cost;
+  bool const state_is_open = o.fit && !o.fixed.state;
+  if (!state_is_open && (o.batch - 1) / o.micro_batch >= cost.most_folded)
     throw user_error("--release with --state " + std::string{name_of(states, o.state)} +
                      ", which every micro-batch rounds anew, takes at most " +
-                     std::to_string(most) + " micro-batches");
-  if (o.micro_batch < o.batch && o.optimizer != rule_choice::adamw &&
-      o.optimizer != rule_choice::adam)
+                     std::to_string(cost.most_folded) + " micro-batches");
+  if (o.micro_batch < o.batch && !cost.folds)
     throw user_error(
         "--release with --micro-batch needs --optimizer adamw or adam, whose moments "
         "take the gradients of micro-batches one by one");

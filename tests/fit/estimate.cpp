@@ -298,6 +298,17 @@ TEST(fit_estimate, refuses_what_does_not_fit_together_and_names_it) {
        [](auto& m, auto&) { m.stages[2].parameters[0].count = INT64_MAX; }},
       {"101 elements of 'table' in stage 'head' and 100 in a stage before",
        [](auto& m, auto&) { m.stages[3].parameters[1].count = 101; }},
+      {"do not fit into 64 bits",
+       [](auto& m, auto& t) {
+         t.batch = 8;
+         t.accumulation = fit::accumulation::fp32;
+         t.ranks.pipeline = 4;
+         m.chain = [](auto const&, auto const&) {
+           checkpoint::stage s;
+           s.variants = {{.saved = std::int64_t{3} << 60}};
+           return checkpoint::chain(4, s);
+         };
+       }},
   };
   for (auto const& row : rows) {
     auto m = tied();

@@ -155,6 +155,27 @@ TEST(fit_plan, more_memory_is_never_slower_and_no_reason_to_fold) {
   }
 }
 
+/// Where stages are small beside what it takes to start one.
+TEST(fit_plan, more_memory_is_never_slower_on_a_card_that_waits_for_launches) {
+  fit::transformer_shape small{.name = "small"};
+  small.layers = 6;
+  small.heads = 4;
+  small.channels = small.context = 256;
+  small.vocabulary = 1000;
+  auto const of_small = fit::transformer(small);
+  auto w = wants(8, precision::exact);
+  w.seq = 256;
+  double before = 1e300;
+  for (w.bytes = std::int64_t{100} << 20; w.bytes < std::int64_t{400} << 20;
+       w.bytes += std::int64_t{4} << 20) {
+    auto const found = fit::plans(of_small, fit::device_named("h200"), w).plans;
+    if (found.empty()) continue;
+    EXPECT_LE(found.front().seconds, before) << w.bytes;
+    before = found.front().seconds;
+  }
+  EXPECT_LT(before, 1);
+}
+
 TEST(fit_plan, with_memory_for_everything_nothing_needs_to_change) {
   auto w = wants(8, precision::exact);
   w.bytes = plain_bytes(w);

@@ -79,7 +79,7 @@ TEST_F(memfit_fit, refuses_files_that_are_no_configuration) {
     EXPECT_EQ(program::lines(r.err), 1) << r.err;
     return r.err;
   };
-  for (auto const& [content, why] : std::array<std::pair<std::string, std::string>, 6>{
+  for (auto const& [content, why] : std::array<std::pair<std::string, std::string>, 8>{
            {{"", "is no JSON object"},
             {"[1]", "is no JSON object"},
             {"{}", "has no text model_type"},
@@ -88,7 +88,15 @@ TEST_F(memfit_fit, refuses_files_that_are_no_configuration) {
             {R"({"model_type": "llama", "num_hidden_layers": 2, "num_attention_heads": 3,
                  "hidden_size": 8, "vocab_size": 9, "max_position_embeddings": 4,
                  "intermediate_size": 5})",
-             "8 channels do not divide into 3 heads"}}})
+             "8 channels do not divide into 3 heads"},
+            {R"({"model_type": "llama", "num_hidden_layers": 2, "num_attention_heads": 2,
+                 "hidden_size": 8, "vocab_size": 9, "max_position_embeddings": 4,
+                 "intermediate_size": 5, "attention_bias": true})",
+             "has attention_bias"},
+            {R"({"model_type": "llama", "num_hidden_layers": 2, "num_attention_heads": 2,
+                 "hidden_size": 8, "vocab_size": 9, "max_position_embeddings": 4,
+                 "intermediate_size": 5, "head_dim": 8})",
+             "has a head_dim"}}})
     EXPECT_NE(said(content).find(why), std::string::npos) << content;
 }
 

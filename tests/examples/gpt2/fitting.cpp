@@ -105,7 +105,10 @@ class random_run {
     add("--seq", std::to_string(number(1, 32) * scale));
     add("--batch", std::to_string(batch));
     add("--micro-batch", std::to_string(number(1, batch)));
-    add("--accumulate-in", one_of<std::string>({"fp32", "bf16"}));
+    if (number(0, 3) == 0)
+      all.emplace_back("--release");
+    else
+      add("--accumulate-in", one_of<std::string>({"fp32", "bf16"}));
     add("--precision", precision);
     if (precision == "bf16" && number(0, 1) == 1) {
       add("--parameters", "corrected");
@@ -231,6 +234,21 @@ TEST_F(fitting, leaves_what_is_given_as_it_is) {
   EXPECT_EQ(chosen.micro_batch, 3);
   EXPECT_EQ(chosen.checkpoint.kind, gpt2::checkpoint_kind::all);
   EXPECT_EQ(chosen.memory_limit, 200'000'000 - gpt2::process_bytes);
+}
+
+TEST_F(fitting, plans_with_the_limit_and_with_its_own_schedule_for_auto) {
+  auto const limited = options_of(words{"--data", text.string(), "--fit", "1GiB", "--memory-limit",
+                                        "120MB", "--checkpoint", "auto"});
+  auto const chosen = gpt2::fitted(limited, {0, plenty}).chosen;
+  EXPECT_EQ(chosen.memory_limit, 120'000'000);
+  EXPECT_NE(chosen.checkpoint.kind, gpt2::checkpoint_kind::automatic);
+  EXPECT_LE(gpt2::estimated(chosen, {0, plenty}).total(), 120'000'000);
+}
+
+TEST_F(fitting, finds_ways_for_rules_without_moments_too) {
+  auto const given = options_of(words{"--data", text.string(), "--fit", "1GiB", "--optimizer",
+                                      "sgd", "--state", "root8", "--release"});
+  EXPECT_TRUE(gpt2::fitted(given, {0, plenty}).chosen.release);
 }
 
 TEST_F(fitting, refuses_what_cannot_fit_before_it_begins) {
